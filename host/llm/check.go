@@ -27,13 +27,12 @@ func (m *Models) Check(ref string) (problem *sentinels.Problem, priced bool) {
 		}
 		return nil, true
 	}
-	name, model, slash := strings.Cut(ref, "/")
+	name, _, slash := strings.Cut(ref, "/")
 	known := m.provider(name) != nil || m.inTable(ref)
-	near := sentinels.Suggest(name, m.names())
 	c, err := m.named(ref)
 	switch {
-	case err != nil && !known && slash && len(near) > 0:
-		return warn(sentinels.KindUnknown, fmt.Sprintf("did you mean %q?", near[0]+"/"+model), "unknown provider %q", name), true
+	case err != nil && !known && slash && len(m.knowing(ref)) == 0:
+		return warn(sentinels.KindUnknown, m.unknownProvider(ref).Hint, "unknown provider %q", name), true
 	case err != nil && !known && len(m.knowing(ref)) == 0:
 		hint := "write provider/name with one of the providers " + strings.Join(m.names(), ", ")
 		if like := sentinels.Suggest(ref, m.models(nil)); len(like) > 0 {
@@ -52,9 +51,6 @@ func (m *Models) Check(ref string) (problem *sentinels.Problem, priced bool) {
 			}
 		}
 		return warn(sentinels.KindAbsent, hint, "%s", e.Error()), true
-	case !known && slash && len(near) > 0 && len(m.knowing(ref)) == 0:
-		return warn(sentinels.KindWarning, fmt.Sprintf("did you mean %q?", near[0]+"/"+model),
-			"no provider is called %q; the model %q is asked of %q", name, ref, c.Provider), true
 	}
 	if c.Model == "" {
 		return nil, true

@@ -51,8 +51,7 @@ func isAuto(ref string) bool { return ref == "" || ref == "auto" }
 // named resolves "provider/name", "provider" and bare names. Model is empty
 // when only the provider was named.
 func (m *Models) named(ref string) (chosen, error) {
-	// The first part is a provider only if there is one of that name: names of
-	// models have slashes too ("meta/llama-3").
+	// Names of models have slashes too, so one in the table is not split.
 	name, model, slash := strings.Cut(ref, "/")
 	if p := m.provider(name); p != nil && (slash || !m.inTable(ref)) {
 		if !p.ready && p.Name != "ollama" { // ollama has a usual address
@@ -74,6 +73,9 @@ func (m *Models) named(ref string) (chosen, error) {
 			}
 			knows = p
 		}
+	}
+	if knows == nil && slash && !m.inTable(ref) {
+		return chosen{}, m.unknownProvider(ref)
 	}
 	if p := m.family(ref); knows == nil && p != nil && !m.inTable(ref) {
 		if p.ready {
@@ -106,6 +108,19 @@ func (m *Models) named(ref string) (chosen, error) {
 		Message: fmt.Sprintf("model %q: not in the table of models and its provider is not named", ref),
 		Hint:    "write provider/name with one of the providers " + strings.Join(m.names(), ", "),
 	}
+}
+
+// unknownProvider returns the error of a reference "name/model" where no provider has that name.
+// No other provider is asked: the prompt may not be meant for it.
+func (m *Models) unknownProvider(ref string) *abi.Error {
+	name, model, _ := strings.Cut(ref, "/")
+	hint := "write provider/name with one of the providers " + strings.Join(m.names(), ", ")
+	if near := sentinels.Suggest(name, m.names()); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", near[0]+"/"+model)
+	} else if i := slices.IndexFunc(m.all, func(p *provider) bool { return p.ready && p.server }); i >= 0 {
+		hint += fmt.Sprintf("; a model of %s with a slash in its name is %q", m.all[i].Name, m.all[i].Name+"/"+ref)
+	}
+	return &abi.Error{Code: abi.NotFound, Permanent: true, Message: fmt.Sprintf("model %q: unknown provider %q", ref, name), Hint: hint}
 }
 
 // auto takes the first candidate that fits the turn.

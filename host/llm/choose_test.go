@@ -47,6 +47,12 @@ func TestChoose(t *testing.T) {
 		{name: "bare with a date", env: []string{"ANTHROPIC_API_KEY", key}, model: "claude-haiku-4-5-20251001", want: "anthropic/claude-haiku-4-5-20251001"},
 		{name: "bare without key", env: []string{"OPENAI_API_KEY", key}, model: "claude-haiku-5-5", want: "not_found: ANTHROPIC_API_KEY"},
 		{name: "bare unknown goes to the server", env: []string{"OLLAMA_HOST", ollama.URL}, model: "phi4", want: "ollama/phi4", why: "local server"},
+		{name: "an unknown provider, with a server", env: []string{"OLLAMA_HOST", ollama.URL}, model: "dwn/big", want: `not_found: model "dwn/big": unknown provider "dwn" write provider/name`},
+		{name: "an unknown provider with the name of one before a dash", env: []string{"OPENAI_API_KEY", key}, model: "openai-x/gpt-4o", want: `not_found: unknown provider "openai-x"`},
+		{
+			name: "a name with a slash in the table", env: []string{"OLLAMA_HOST", ollama.URL}, config: llm.Config{Models: []llm.Model{{Provider: "ollama", Name: "meta/llama-3"}}},
+			model: "meta/llama-3", want: "ollama/meta/llama-3",
+		},
 		{name: "bare unknown", env: []string{"OPENAI_API_KEY", key}, model: "phi4", want: "not_found: provider/name"},
 		{name: "default", env: []string{"OPENAI_API_KEY", key}, config: llm.Config{Default: "gpt-4o"}, want: "openai/gpt-4o", why: "configured default"},
 		{name: "auto beats default only as default", env: []string{"OPENAI_API_KEY", key}, config: llm.Config{Default: "gpt-4o"}, model: "auto", want: "openai/gpt-4o"},
