@@ -59,7 +59,7 @@ func (h *Host) definitionVariables(call *command.Call) (map[string]string, error
 		maps.Copy(variables, file)
 	}
 	for name, value := range env.Variables {
-		named, ok := sentinels.SecretIn(value)
+		named, ok := reference.SecretIn(value)
 		if !ok {
 			variables[name] = reference.Text(value)
 			continue

@@ -34,7 +34,7 @@ func (d *Definition) Environment() Environment {
 // agent starts.
 func (e Environment) Plain() Environment {
 	variables := maps.Clone(e.Variables)
-	maps.DeleteFunc(variables, func(_ string, value json.RawMessage) bool { _, secret := SecretIn(value); return secret })
+	maps.DeleteFunc(variables, func(_ string, value json.RawMessage) bool { _, secret := reference.SecretIn(value); return secret })
 	return Environment{Variables: variables, Shell: e.Shell}
 }
 
@@ -65,23 +65,6 @@ func (d *Definition) Inside(outer Environment) *Definition {
 	maps.Copy(next.Env, outer.Variables)
 	maps.Copy(next.Env, d.Env)
 	return &next
-}
-
-// SecretIn returns the name in {"secret": NAME}, the value of an environment variable that
-// a secret has; false for any other value.
-func SecretIn(value json.RawMessage) (name string, ok bool) {
-	if len(value) == 0 || value[0] != '{' {
-		return "", false
-	}
-	n := 0
-	strictjson.EachMember(value, func(member, inner []byte) bool {
-		n++
-		if strictjson.IsString(member, "secret") && inner[0] == '"' {
-			name, ok = strictjson.Unquote(inner), true
-		}
-		return true
-	})
-	return name, ok && n == 1
 }
 
 // Secrets returns the names of the secrets that the step itself names in its "env", in the
@@ -121,7 +104,7 @@ func eachSecret(env json.RawMessage, f func(variable, secret string)) {
 		return
 	}
 	strictjson.EachMember(env, func(variable, value []byte) bool {
-		if name, ok := SecretIn(value); ok && !reference.Contains(name) {
+		if name, ok := reference.SecretIn(value); ok && !reference.Contains(name) {
 			f(strictjson.Unquote(variable), name)
 		}
 		return true
@@ -133,7 +116,7 @@ func eachSecret(env json.RawMessage, f func(variable, secret string)) {
 func (d *Definition) EachSecret(types *TypeSet, f func(path, name string)) {
 	d.Walk(types, func(prefix string, d *Definition) {
 		for _, variable := range slices.Sorted(maps.Keys(d.Env)) {
-			if name, ok := SecretIn(d.Env[variable]); ok {
+			if name, ok := reference.SecretIn(d.Env[variable]); ok {
 				f(prefix+"env."+variable, name)
 			}
 		}
@@ -215,7 +198,7 @@ func (d *decoder) env(n *node, dst *fileDefinition) {
 			continue
 		}
 		raw := m.Value.Canonical()
-		switch name, secret := SecretIn(raw); {
+		switch name, secret := reference.SecretIn(raw); {
 		case secret && !secretName.MatchString(name):
 			d.add(m.Value, KindValue, "capitals, digits and _, at most 64", "invalid name of a secret %q", name)
 		case secret, m.Value.Kind == '"', m.Value.Kind == '0', m.Value.Kind == 't', m.Value.Kind == 'f':

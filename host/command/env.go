@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/sentinel-runtime/sentinel/sentinels"
+	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // An EnvValue is the value of an environment variable: a text, or that of a secret. Its JSON is
@@ -17,7 +17,7 @@ type EnvValue struct {
 
 // UnmarshalJSON reads a value that its schema has accepted.
 func (v *EnvValue) UnmarshalJSON(raw []byte) error {
-	if name, ok := sentinels.SecretIn(raw); ok {
+	if name, ok := reference.SecretIn(raw); ok {
 		*v = EnvValue{Secret: name}
 		return nil
 	}

@@ -23,6 +23,7 @@ var variables = map[string]string{
 	"obj":    `{"a": {"b_1": [10, 20]}, "<": "&"}`,
 	"evil":   `"'; rm -rf / #$(touch x)"`,
 	"empty":  `[]`, "nul": `"a\u0000b"`, "quote": `"it's $HOME"`, "utf": `"ä😀"`,
+	"secret": `{"secret":"X"}`,
 }
 
 func lookup(name string) (json.RawMessage, bool) {
@@ -152,10 +153,14 @@ func TestResolveWithShape(t *testing.T) {
 	schema := json.RawMessage(`{"type": "object", "$defs": {"t": {"type": ["string", "null"]}},
 		"properties": {"message": {"type": "string"}, "any": {}, "count": {"type": "integer"}, "ref": {"$ref": "#/$defs/t"},
 			"either": {"anyOf": [{"type": "string"}, {"type": "object"}]},
-			"list": {"type": "array", "items": {"type": "string"}}, "env": {"type": "object", "additionalProperties": {"type": "string"}}}}`)
-	in := `{"message":"$review","any":"$review","count":"$n","ref":"$n","either":"$review","list":["$n","$lines"],"env":{"A":"$obj.a"}}`
+			"list": {"type": "array", "items": {"type": "string"}}, "env": {"type": "object", "additionalProperties": {"type": "string"}},
+			"mixed": {"type": "object", "additionalProperties": {"anyOf": [{"type": ["string", "number", "boolean"]},
+				{"type": "object", "properties": {"secret": {"type": "string"}}, "required": ["secret"], "additionalProperties": false}]}}}}`)
+	in := `{"message":"$review","any":"$review","count":"$n","ref":"$n","either":"$review","list":["$n","$lines"],"env":{"A":"$obj.a"},` +
+		`"mixed":{"LIST":"$obj.a.b_1","OBJECT":"$obj.a","NULL":"$z","N":"$n","S":{"secret":"TOKEN"},"INDIRECT":"$secret"}}`
 	want := `{"message":"looks \"good\"","any":` + variables["review"] + `,"count":5,"ref":"5","either":` + variables["review"] +
-		`,"list":["5","one\ntwo"],"env":{"A":"{\"b_1\":[10,20]}"}}`
+		`,"list":["5","one\ntwo"],"env":{"A":"{\"b_1\":[10,20]}"},` +
+		`"mixed":{"LIST":"[10,20]","OBJECT":"{\"b_1\":[10,20]}","NULL":"","N":"5","S":{"secret":"TOKEN"},"INDIRECT":{"secret":"X"}}}`
 	out, _, err := shape(t, schema).Resolve(json.RawMessage(in), lookup)
 	if err != nil || string(out) != want {
 		t.Errorf("%v\n%s, want\n%s", err, out, want)

@@ -90,7 +90,7 @@ func (s *Shape) Resolve(raw json.RawMessage, lookup Lookup) (json.RawMessage, No
 	r := resolver{lookup: lookup}
 	if raw[0] == '"' { // the value itself, which may be large, and not a copy
 		if ref, ok := asReference(strictjson.Unquote(raw)); ok {
-			if value, known := r.find(ref); known && (s == nil || !s.text || isPlainText(value)) && len(value) <= MaxResolved && r.missing == nil {
+			if value, known := r.find(ref); known && !s.asText(value) && len(value) <= MaxResolved && r.missing == nil {
 				return value, r.notes, nil
 			}
 			r.notes = Notes{}
@@ -168,19 +168,18 @@ func (r *resolver) value(raw []byte, s *Shape) {
 		})
 		r.out = append(r.out, ']')
 	default:
-		r.str(strictjson.Unquote(raw), s != nil && s.text)
+		r.str(strictjson.Unquote(raw), s)
 	}
 }
 
-// str appends a string with its references resolved; asText is true if the schema
-// requires a string.
-func (r *resolver) str(s string, asText bool) {
+// str appends a string of a shape with its references resolved.
+func (r *resolver) str(s string, shape *Shape) {
 	if ref, ok := asReference(s); ok {
 		value, known := r.find(ref)
 		switch {
 		case !known:
 			r.out = strictjson.AppendString(r.out, s)
-		case asText && !isPlainText(value):
+		case shape.asText(value):
 			r.out = strictjson.AppendString(r.out, Text(value))
 		default:
 			r.out = append(r.out, value...)

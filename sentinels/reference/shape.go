@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 // strings. A nil Shape requires no strings. Shapes are immutable.
 type Shape struct {
 	text       bool
+	secret     bool // with text: or an object {"secret": NAME}
 	properties map[string]*Shape
 	items      *Shape
 	rest       *Shape // of additional properties
@@ -20,7 +22,8 @@ type Shape struct {
 
 // NewShape reads a JSON Schema. It follows properties, items, additional properties
 // and references within the schema. A value must be a string if all alternatives
-// require it.
+// require it. An object {"secret": NAME} is no alternative, and beside one neither is a number
+// or a boolean: the values of environment variables are texts.
 func NewShape(schema json.RawMessage) (*Shape, error) {
 	var root any
 	if err := json.Unmarshal(schema, &root); err != nil {
@@ -70,7 +73,8 @@ func (m *Shapes) Of(schema any) *Shape {
 		}
 		return shape
 	}
-	out := &Shape{text: m.wantsText(s, 0)}
+	out := &Shape{}
+	out.text, out.secret = m.wantsText(s, 0)
 	if properties, ok := s["properties"].(map[string]any); ok {
 		for name, property := range properties {
 			if inner := m.Of(property); inner != nil {
@@ -89,29 +93,92 @@ func (m *Shapes) Of(schema any) *Shape {
 	return out
 }
 
-// wantsText reports whether a schema accepts only strings.
-func (m *Shapes) wantsText(s map[string]any, depth int) bool {
+// wantsText reports whether a schema accepts only strings, and whether it accepts secrets, too.
+func (m *Shapes) wantsText(s map[string]any, depth int) (text, secret bool) {
 	if m.left--; m.left < 0 {
-		return false
+		return false, false
 	}
-	switch t := s["type"].(type) {
-	case string:
-		return t == "string"
-	case []any:
-		return slices.Contains(t, any("string")) && !slices.ContainsFunc(t, func(v any) bool { return v != "string" && v != "null" })
+	if s["type"] != nil {
+		return onlyStrings(s["type"], "null"), false
 	}
 	for _, k := range []string{"anyOf", "oneOf"} {
-		if list, ok := s[k].([]any); ok {
-			return len(list) > 0 && depth < maxAlternatives && !slices.ContainsFunc(list, func(v any) bool {
-				inner, ok := schemacost.Deref(m.root, v)
-				return !ok || !m.wantsText(inner, depth+1)
-			})
+		list, ok := s[k].([]any)
+		if !ok {
+			continue
 		}
+		if depth >= maxAlternatives {
+			return false, false
+		}
+		var values []map[string]any
+		for _, v := range list {
+			inner, ok := schemacost.Deref(m.root, v)
+			switch {
+			case !ok:
+				return false, false
+			case isSecret(inner):
+				secret = true
+			default:
+				values = append(values, inner)
+			}
+		}
+		text = len(values) > 0 && !slices.ContainsFunc(values, func(inner map[string]any) bool {
+			if secret && onlyStrings(inner["type"], "null", "number", "integer", "boolean") {
+				return false
+			}
+			only, more := m.wantsText(inner, depth+1)
+			secret = secret || more
+			return !only
+		})
+		return text, text && secret
 	}
 	if enum, ok := s["enum"].([]any); ok {
-		return len(enum) > 0 && !slices.ContainsFunc(enum, func(v any) bool { _, ok := v.(string); return !ok })
+		return len(enum) > 0 && !slices.ContainsFunc(enum, func(v any) bool { _, ok := v.(string); return !ok }), false
 	}
-	return false
+	return false, false
+}
+
+// onlyStrings reports whether a type of a schema is that of strings, or a list with it and at most
+// some others.
+func onlyStrings(t any, others ...any) bool {
+	list, ok := t.([]any)
+	if !ok {
+		return t == "string"
+	}
+	return slices.Contains(list, any("string")) && !slices.ContainsFunc(list, func(v any) bool { return v != "string" && !slices.Contains(others, v) })
+}
+
+// isSecret reports whether a schema is that of {"secret": NAME}.
+func isSecret(s map[string]any) bool {
+	properties, _ := s["properties"].(map[string]any)
+	_, ok := properties["secret"]
+	return ok && len(properties) == 1 && s["type"] == "object"
+}
+
+// SecretIn returns the name in {"secret": NAME}, the value of an environment variable that
+// a secret has; false for any other value.
+func SecretIn(value json.RawMessage) (name string, ok bool) {
+	if len(value) == 0 || value[0] != '{' {
+		return "", false
+	}
+	n := 0
+	strictjson.EachMember(value, func(member, inner []byte) bool {
+		n++
+		if strictjson.IsString(member, "secret") && inner[0] == '"' {
+			name, ok = strictjson.Unquote(inner), true
+		}
+		return true
+	})
+	return name, ok && n == 1
+}
+
+// asText reports whether s requires the text of a value in place of the value. {"secret": NAME} is none of
+// a value: it stays, so that the command can refuse the name of a secret that the step does not name itself.
+func (s *Shape) asText(value json.RawMessage) bool {
+	if s == nil || !s.text || isPlainText(value) {
+		return false
+	}
+	_, secret := SecretIn(bytes.TrimSpace(value))
+	return !s.secret || !secret
 }
 
 // property and item return the shape of a member and of an item, nil for a nil shape.
