@@ -13,16 +13,16 @@ const fields = `{
     "executionId": {"type": "string", "description": "What to watch: the id of a shell execution, as returned by code/shell/execute with wait:false. The id of a run works as in run.", "examples": ["$build.executionId"]},
     "rules": {
       "type": "array",
-      "description": "The first rule that matches a line classifies it; else it is verbose. classifier is an output classifier of a plugin. Default: the rules of the execution.",
+      "description": "The first rule that matches a line classifies it; else it is verbose. classifier, in place of the other fields, is an output classifier of a plugin. Default: the rules of the execution.",
       "items": {
         "type": "object",
         "properties": {
-          "pattern": {"type": "string", "description": "Regular expression (RE2)."},
-          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"]},
+          "pattern": {"type": "string", "description": "Regular expression (RE2). Required without classifier."},
+          "classification": {"type": "string", "enum": ["error", "warning", "info", "success", "verbose"], "default": "info"},
           "action": {"type": "string", "enum": ["Emit", "Suppress"], "default": "Emit", "description": "Suppress leaves the line out."},
           "classifier": {"type": "string"}
         },
-        "anyOf": [{"required": ["pattern", "classification"]}, {"required": ["classifier"]}],
+        "anyOf": [{"required": ["pattern"]}, {"required": ["classifier"]}],
         "additionalProperties": false
       },
       "x-sentinel": "raw"

@@ -140,7 +140,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ru
 	case s.StoppedBy != "" && state == "stopped":
 		state = p.Warn(termtext.Sprintf("stopped by step %s", s.StoppedBy))
 	case state == "stopped":
-		state = p.Warn(termtext.Sprintf("stopped the run as %s", s.Ends))
+		state = p.Warn(termtext.Sprintf("ended the run as %s", s.Ends))
 	case state == "running" && over:
 		state = p.Warn("interrupted")
 	default:

@@ -146,7 +146,7 @@ func (l *lines) step(who termtext.Text, p runtime.Progress) []termtext.Text {
 	case p.Skipped != "":
 		mark = paint.Warn("skipped")
 	case p.Status != "":
-		mark = paint.Warn(termtext.Sprintf("stopped the run as %s", p.Status))
+		mark = paint.Warn(termtext.Sprintf("ended the run as %s", p.Status))
 	case p.Error != nil:
 		mark = paint.Bad("failed")
 	}

@@ -305,7 +305,7 @@ func (a verbs) decide(ctx context.Context, word string, params map[string]any) (
 					fmt.Sprintf("sentinel decide%s %s %s approve", a.SameStore(), info.ID, output.Quote(cmp.Or(q.Question, q.Call))))
 			}
 			if word == "" {
-				a.Info("%s", pending.Question())
+				a.Info("%s", app.Block(pending.Question()))
 			}
 		}
 	}
@@ -374,14 +374,14 @@ func (a verbs) decideTicket(ctx context.Context, word string, params map[string]
 }
 
 // decided says what a decision does to the run and to the step that it is about. A
-// rejection does not continue the run: its step fails, and the run by the step's onError.
+// rejection does not continue the run: its step gets an error, and if it fails, the run does by the step's onError.
 func (a verbs) decided(verdict, call string, info runtime.RunInfo) string {
 	path, number, _ := strings.Cut(call, "!")
 	step, resume := strings.TrimSpace("step "+path), fmt.Sprintf("`sentinel run%s --resume %s`", a.SameStore(), rootOf(info))
 	failure := ""
 	switch {
 	case verdict == "reject":
-		failure = step + " fails with the error denied"
+		failure = step + " gets the error denied" // approve fails, a model reads that its call is refused
 	case verdict == "fail" && number == "0":
 		failure = step + " fails"
 	case verdict == "fail":

@@ -175,7 +175,7 @@ func (a *attempt) resolve() (json.RawMessage, []strictjson.LargePart, reference.
 			err = shown // the message has the first bytes of values
 		}
 		return nil, nil, notes, &abi.Error{
-			Code: abi.BadFields, Permanent: true, Message: err.Error(), Hint: a.parseHint(out),
+			Code: abi.BadFields, Permanent: true, Message: a.ofReferences(err).Error(), Hint: a.parseHint(out),
 		}
 	}
 	return fields, large, notes, nil
@@ -191,16 +191,50 @@ func resolveError(field string, err error) error {
 	return e
 }
 
-// parseHint returns what to do about a field that got a text with JSON, and not the value
-// in it; "" if there is none.
+// ofReferences returns the problems of resolved fields without those of the parts of a value that a reference
+// has put there as a whole: the author did not write the parts.
+func (a *attempt) ofReferences(err error) error {
+	var found sentinels.Problems
+	if !errors.As(err, &found) {
+		return err
+	}
+	var out sentinels.Problems
+	for _, p := range found {
+		field := p.Path
+		if i := strings.IndexAny(field, ".["); i > 0 {
+			field = field[:i]
+		}
+		var written string
+		if json.Unmarshal(a.step.Fields[field], &written) == nil && reference.IsReference(written) {
+			p.Hint = "" // it mends what is written
+			if p.Path != field {
+				p = sentinels.Problem{Path: field, Kind: p.Kind, Message: "the value of " + written + " is none that it takes"}
+			}
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// parseHint returns what to do about a field that got a text with JSON, and not the value in it, or that
+// wants a list and got a text or an output; "" if there is none.
 func (a *attempt) parseHint(resolved map[string]json.RawMessage) string {
 	for name, raw := range resolved {
 		var written, text string
-		if json.Unmarshal(a.step.Fields[name], &written) != nil || !reference.IsReference(written) || json.Unmarshal(raw, &text) != nil {
+		if json.Unmarshal(a.step.Fields[name], &written) != nil || !reference.IsReference(written) {
+			continue
+		}
+		var output struct{ Text *string }
+		if isText := json.Unmarshal(raw, &text) == nil; !isText && (name != "each" || json.Unmarshal(raw, &output) != nil || output.Text == nil) {
 			continue
 		}
 		if text = strings.TrimSpace(text); text != "" && (text[0] == '[' || text[0] == '{') && json.Valid([]byte(text)) {
 			return fmt.Sprintf("%s is a text with JSON: add \"parse\": \"json\" to the step that sets it, and use the variable itself", written)
+		}
+		if name == "each" {
+			return fmt.Sprintf("for the lines of %s add \"parse\": \"lines\" to the step that sets it, and use the variable itself", written)
 		}
 	}
 	return ""
@@ -556,8 +590,15 @@ func (a *attempt) endError(status sentinels.Status, message string) error {
 	end := &EndError{Status: status, Step: a.address}
 	switch status {
 	case sentinels.StatusCompleted:
+		if a.step.Fields["message"] != nil {
+			a.log("info", message) // it has no error that would show it
+		}
 	case sentinels.StatusStopped:
-		end.Err = &abi.Error{Code: abi.Cancelled, Message: message, Permanent: true}
+		e := &abi.Error{Code: abi.Cancelled, Message: message, Permanent: true}
+		if a.step.Fields["status"] == nil {
+			e.Hint = `for an end that is a success write "status": "completed" in the step`
+		}
+		end.Err = e
 	default:
 		end.Status, end.Err = sentinels.StatusFailed, &abi.Error{Code: "failed", Message: message, Permanent: true}
 	}
