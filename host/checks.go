@@ -19,7 +19,7 @@ import (
 func (h *Host) checks() runtime.Checks {
 	c := validation.Checker{
 		Commands: func() *command.Registry { return h.registry }, Stored: h.stored, Near: h.near, Child: h.child, Classifier: (*outputClassifiers)(h).Known,
-		Secret: h.secretProblem, Withheld: h.withheld, Request: h.requestProblem,
+		Secret: h.secretProblem, Withheld: h.withheld, Request: h.requestProblem, Unnotified: h.unnotified,
 		EventData: append(standard.Set(), h.opt.Kinds...).EventData,
 	}
 	if h.models.live != nil && !h.opt.AnyModel {

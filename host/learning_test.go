@@ -84,9 +84,9 @@ func TestModelsOnlyPropose(t *testing.T) {
 		t.Errorf("a proposed rule is in the prompt:\n%s", text)
 	}
 	// A step is not a person either, and what it adds is proposed.
-	step := fmt.Sprintf(`{"name": "step", "steps": [
+	step := fmt.Sprintf(`{"name": "step", "variables": {"decide": "ticket/decide-rule"}, "steps": [
 		{"command": "ticket/add-rule", "params": {"text": "from a step"}},
-		{"command": "ticket/decide-rule", "params": {"rule": %q, "action": "accept"}}]}`, id)
+		{"command": "$decide", "allow": ["ticket/decide-rule"], "params": {"rule": %q, "action": "accept"}}]}`, id)
 	if res := run(t, h, step, ws); string(res.Status) != "failed" || res.Error == nil || !strings.Contains(res.Error.Error(), "only a person decides") {
 		t.Errorf("a step that accepts a rule: %+v", res)
 	}

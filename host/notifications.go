@@ -1,8 +1,10 @@
 package host
 
 import (
+	"bytes"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -50,6 +52,39 @@ func (h *Host) notifyWanted(kind string, of sentinels.ID, run sentinels.RunID) (
 		return slices.Contains(def.Notify, kind), "notify of the definition of " + outer
 	}
 	return slices.Contains(h.settings.Notify.On, kind), "notify.on"
+}
+
+// unnotified returns why no message about a run of d reaches people: none of the places for them is configured, or nothing that is
+// stored or in the project's folder sends to one.
+func (h *Host) unnotified(d *sentinels.Definition) (why, hint string) {
+	if sendsMessages(d) {
+		return "", "" // it does so itself
+	}
+	c := h.settings.Notify
+	if c.Webhook == "" && c.Email.Server == "" && c.Command == "" {
+		return "none of notify.webhook, notify.email and notify.command is set", "`sentinel help notifications` describes them"
+	}
+	if h.rt == nil {
+		return "", "" // the store is being opened
+	}
+	stored, err := h.rt.Definitions()
+	if err != nil {
+		return "", "" // reported elsewhere
+	}
+	for _, s := range stored {
+		if def := h.child(s.ID); def != nil && sendsMessages(def) {
+			return "", ""
+		}
+	}
+	for _, ext := range sentinels.FileExtensions() {
+		files, _ := filepath.Glob(filepath.Join(h.dir, "sentinels", "*"+ext))
+		for _, file := range files {
+			if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(`"notify/send"`)) {
+				return "", ""
+			}
+		}
+	}
+	return "no sentinel here calls notify/send", "write the one that does: sentinel init --template notify"
 }
 
 // draft returns the definition with this id that a person has started without storing it, as a file is run, if the run is of

@@ -369,11 +369,12 @@ func TestDefinitionsOfAgentsAreBounded(t *testing.T) {
 	s := newStoring(t, host.Options{})
 	own := filepath.Join(s.ws, host.DirName, "sentinels", "own.json")
 	for id, step := range map[string]map[string]any{
-		"decides": {"type": "command", "command": "sentinel/accept", "params": map[string]any{"sentinelId": "decides", "revision": 1}},
+		"decides": {"type": "command", "command": "$accept", "allow": []string{"sentinel/accept"}, "params": map[string]any{"sentinelId": "decides", "revision": 1}},
 		"obeyed":  {"type": "command", "command": "code/write", "params": map[string]any{"path": own, "content": "{}"}},
 	} {
 		def := s.definition(id)
 		def["steps"] = []any{step}
+		def["variables"] = map[string]any{"accept": "sentinel/accept"} // validate refuses the name itself
 		s.must(command.ByAgent, "sentinel/create", map[string]any{"definition": def})
 		if r := s.fired(id); r.Status != sentinels.StatusFailed || abi.CodeOf(r.Error) != abi.Denied {
 			t.Errorf("%s: %s, %v", id, r.Status, r.Error)

@@ -255,6 +255,9 @@ func (c *checker) step(s *Step, path string) {
 			c.params(at, raw, reference.Text(s.Fields["command"]) == ShellCommand)
 		default:
 			c.references(at, raw)
+			if s.Type == "loop" && name == "each" {
+				c.listOfEach(at, reference.Text(raw))
+			}
 		}
 	}
 	c.retry(path+".onError.retry.", s.OnError.Retry)
@@ -349,6 +352,7 @@ func (c *checker) references(path string, raw json.RawMessage) {
 	for _, ref := range reference.In(raw) {
 		c.reference(path, ref)
 	}
+	c.variableIndex(path, c.text)
 	c.foreign(path, raw)
 }
 

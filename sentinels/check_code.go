@@ -144,6 +144,9 @@ func (c *checker) shell(path string, raw json.RawMessage, by Interpreter) {
 		seen := map[string]bool{}
 		sourced := sourcePattern.MatchString(text)
 		reference.EachInShellLine(text, func(ref reference.Reference, quoted bool, program string, at int) {
+			if m := indexedByVariable.FindStringSubmatch(text[at:]); m != nil && !quoted && strings.HasPrefix(text[at:], m[0]) {
+				c.variableIndex(path, m[0])
+			}
 			switch {
 			case quoted && program != "" && c.set[ref.Name] && !belongs(ref.Name) && c.innerShell(path, text, ref, at, seen):
 			case optionalInShell.MatchString(text[at:]) && !quoted && c.set[ref.Name] && !belongs(ref.Name):
@@ -290,3 +293,69 @@ func (c *checker) foreignInShell(path string, m []string, belongs func(string) b
 
 // sourcePattern matches a line that may get variables from elsewhere.
 var sourcePattern = lazyregexp.New(`(?:^|[\s;&|(])(?:source|eval|\.)\s`)
+
+// variableIndex warns of a text with an index that is a variable: both are replaced by their texts.
+func (c *checker) variableIndex(path, text string) {
+	for _, m := range indexedByVariable.FindAllStringSubmatch(text, -1) {
+		if c.set[m[1]] && c.set[m[2]] {
+			c.warn(path, `compute it with a step of type set, where {"expr": "`+m[0]+`"} is the value`,
+				"%s in a text is the texts of $%s and of $%s: only an expression has an index that is a variable", m[0], m[1], m[2])
+			return
+		}
+	}
+}
+
+// indexedByVariable matches a reference with a reference in square brackets behind it.
+var indexedByVariable = lazyregexp.New(`\$([A-Za-z_]\w*)(?:\.\w+|\[[0-9]+\])*\[\$([A-Za-z_]\w*)[\w.]*\](?:\.\w+|\[[0-9]+\])*`)
+
+// listOfEach reports a reference in each of a loop whose value is known to be no list.
+func (c *checker) listOfEach(path, text string) {
+	m := comparedPattern.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	types, typ := c.fields[m[1]], ""
+	field := strings.TrimLeft(m[2], "?.")
+	switch {
+	case field != "":
+		typ = types[field]
+	case c.texts[m[1]]:
+		typ = "string"
+	case types != nil:
+		typ = "output"
+	}
+	hint, what := "", ""
+	switch lines := types["text"] == "string" && slices.Contains([]string{"", "text", "stdout", "output"}, field); {
+	case typ == "output" && types["stdout"] != "":
+		what, hint = "an object, the output of a step", linesHint(m[1])
+	case typ == "output" && types["stopReason"] != "":
+		return // with a schema the output of a model is the reply, which may be a list
+	case typ == "output":
+		var lists []string
+		for name, typ := range types {
+			if typ == "array" {
+				lists = append(lists, `"$`+m[1]+"."+name+`"`)
+			}
+		}
+		slices.Sort(lists)
+		if what = "an object, the output of a step"; len(lists) > 0 {
+			hint = "write " + strings.Join(lists, " or ")
+		}
+	case typ == "string" && lines:
+		what, hint = "a text", linesHint(m[1])
+	case typ == "string":
+		what, hint = "a text", `for its lines write {"expr": "`+text+`.split('\\n')"}`
+	case typ == "integer":
+		what, hint = "a number", `write "count": "`+text+`"`
+	case typ == "boolean":
+		what = "true or false"
+	default:
+		return
+	}
+	c.Add(Problem{Path: path, Kind: KindValue, Hint: hint, Message: text + " is " + what + ", and no list"})
+}
+
+// linesHint says how a loop gets the list in the text of a variable that a step sets.
+func linesHint(name string) string {
+	return `for its lines add "parse": "lines", or for a list in JSON "parse": "json", to the step that sets $` + name + ` and write "each": "$` + name + `"`
+}

@@ -83,7 +83,7 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 		return nil, nil, "", &abi.Error{
 			Code: abi.Denied, Permanent: true,
 			Message: fmt.Sprintf("call %q: only a person decides this, and the call is by %s", e.Name, call.caller()),
-			Hint:    "sentinel inbox lists what waits for a person",
+			Hint:    PersonHint(e.Name) + "; sentinel inbox lists what waits for one",
 		}
 	}
 	params, key, err := e.prepare(call)
@@ -100,6 +100,9 @@ func (r *Registry) admit(call *Call) (*entry, *Call, string, error) {
 	own.MayExecute = call.By == ByModel && r.mayExecute(call.Tools) && (call.Within == nil || r.mayExecute(call.Within))
 	return e, &own, key, nil
 }
+
+// PersonHint says how a person calls a command that only they may call.
+func PersonHint(name string) string { return "a person calls it: sentinel exec " + name }
 
 // Bound returns the names of the commands that the caller may call, where it is a model, an
 // agent or a run that has a bound itself: what it defines, stores and starts may call no

@@ -42,6 +42,9 @@ type Checker struct {
 	// Withheld returns those variables of shell lines that are set on the host and that steps
 	// of the definition do not get. Default nil: there are none.
 	Withheld func(d *sentinels.Definition, names []string) []Withheld
+	// Unnotified returns why people get no messages about runs of d here, "" if they may, and the mend.
+	// Default nil: they may.
+	Unnotified func(d *sentinels.Definition) (why, hint string)
 	// Child returns the definition of a stored sentinel, nil if it cannot be read.
 	Child func(id sentinels.ID) *sentinels.Definition
 	// EventData returns the fields that $event.data can have in runs that a kind of trigger
@@ -83,6 +86,11 @@ func (c Checker) Definition(ctx context.Context, d *sentinels.Definition, types 
 	})
 	if v.commands != nil {
 		v.outputs()
+	}
+	if len(d.Notify) > 0 && v.Unnotified != nil {
+		if why, hint := v.Unnotified(d); why != "" {
+			v.add("notify", sentinels.KindWarning, hint, "these messages are not sent here: %s", why)
+		}
 	}
 	if v.Child != nil {
 		v.named()
@@ -232,14 +240,22 @@ func (v *check) models(path string, raw json.RawMessage) {
 	}
 }
 
+// onlyPersons is the problem of a command with the effect [command.Decides].
+const onlyPersons = "%q is a decision that only a person makes: calls of steps and models are refused"
+
 // call checks the command of a step and the parameters in field.
 func (v *check) call(path, field string, s *sentinels.Step) {
 	var name string
 	if json.Unmarshal(s.Fields["command"], &name) != nil || name == "" || reference.Contains(name) {
 		return
 	}
-	if _, ok := v.commands.Lookup(name); !ok {
+	c, ok := v.commands.Lookup(name)
+	if !ok {
 		v.unknown(path+".command", sentinels.KindUnknown, name, "command", v.commandHint)
+		return
+	}
+	if c.Effect == command.Decides {
+		v.add(path+".command", sentinels.KindValue, command.PersonHint(name)+`; a step of type "approve" asks one within a run`, onlyPersons, name)
 		return
 	}
 	for _, p := range v.commands.CheckParams(name, s.Fields[field], reference.Contains) {
@@ -317,7 +333,11 @@ func (v *check) tool(path, name string, kind sentinels.Kind) {
 		}
 		return
 	}
-	if _, ok := v.commands.Lookup(name); !ok {
+	c, ok := v.commands.Lookup(name)
+	if ok && c.Effect == command.Decides { // the calls are refused, and the model reads why
+		v.add(path, sentinels.KindWarning, command.PersonHint(name), onlyPersons, name)
+	}
+	if !ok {
 		v.unknown(path, kind, name, "tool", func(name string) string {
 			names := v.names()
 			if near := command.Nearest(name, names); near != "" {

@@ -36,13 +36,16 @@ func (v *check) outputs() {
 	look("loop.check", inExpression(v.definition.Loop.Check))
 	look("loop.max", inText(v.definition.Loop.Max))
 	v.eventInFilters()
-	lost := v.lostOutputs()
+	lost, successes := v.lostOutputs(), v.successSteps()
+	v.status("loop.check", v.definition.Loop.Check, successes)
 	v.definition.EachStep(func(path string, s *sentinels.Step) {
 		look(path+".condition", inExpression(s.Condition))
+		v.status(path+".condition", s.Condition, successes)
 		retry(path, s.OnError.Retry)
-		v.eachUse(path, s, func(at string, uses []use, text bool) {
+		v.eachUse(path, s, func(at string, uses []use, source string) {
 			look(at, uses)
-			if text && s.Condition == "" {
+			v.status(at, source, successes)
+			if source == "" && s.Condition == "" {
 				v.lost(path, at, uses, lost)
 				v.nullError(path, at, uses, ends)
 			}
@@ -50,9 +53,9 @@ func (v *check) outputs() {
 	})
 }
 
-// eachUse calls f with the references in each field of a step; text is true if the field is not
-// an expression, so that a reference without a value is an error of the step.
-func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses []use, text bool)) {
+// eachUse calls f with the references in each field of a step, and the source of a field that is an
+// expression; in a text, without one, a reference without a value is an error of the step.
+func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses []use, source string)) {
 	spec, ok := v.types.Lookup(s.Type)
 	if !ok {
 		return
@@ -62,28 +65,28 @@ func (v *check) eachUse(path string, s *sentinels.Step, f func(at string, uses [
 		source, isExpression := sentinels.ExpressionIn(raw)
 		switch mark := spec.Mark(name); {
 		case mark == abi.MarkExpression:
-			f(at, inExpression(reference.Text(raw)), false)
+			f(at, inExpression(reference.Text(raw)), reference.Text(raw))
 		case isExpression && spec.Evaluates(name):
-			f(at+".expr", inExpression(source), false)
+			f(at+".expr", inExpression(source), source)
 		case mark == abi.MarkValues:
 			strictjson.EachMember(raw, func(name, value []byte) bool {
 				at := at + "." + strictjson.Unquote(name)
 				if source, ok := sentinels.ExpressionIn(value); ok {
-					f(at, inExpression(source), false)
+					f(at, inExpression(source), source)
 				} else {
-					f(at, inText(value), true)
+					f(at, inText(value), "")
 				}
 				return true
 			})
 		case mark == abi.MarkShell:
 			reference.EachInShellLine(reference.Text(raw), func(ref reference.Reference, quoted bool, _ string, _ int) {
 				if !quoted {
-					f(at, []use{{ref.String(), ref.Name, ref.Path}}, true)
+					f(at, []use{{ref.String(), ref.Name, ref.Path}}, "")
 				}
 			})
 		case mark == abi.MarkRaw || mark == abi.MarkDefinition:
 		default:
-			f(at, inText(raw), true)
+			f(at, inText(raw), "")
 		}
 	}
 }

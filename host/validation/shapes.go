@@ -327,9 +327,9 @@ func (v *check) lostOutputs() map[string]lostOutput {
 	}
 	v.definition.EachStep(func(path string, s *sentinels.Step) {
 		test(s.Condition)
-		v.eachUse(path, s, func(_ string, uses []use, text bool) {
+		v.eachUse(path, s, func(_ string, uses []use, source string) {
 			for _, u := range uses {
-				tested[u.name] = tested[u.name] || !text
+				tested[u.name] = tested[u.name] || source != ""
 			}
 		})
 		if s.OutputTo != "" {
