@@ -487,3 +487,21 @@ func TestMessagesStay(t *testing.T) {
 		}
 	}
 }
+
+// TestNotifyThatNothingSends: validate warns of notify in a definition where no sentinel sends messages.
+func TestNotifyThatNothingSends(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir(), Set: map[string]string{"notify.command": "true"}})
+	const wants = `{"name": "x", "notify": ["failed"], "steps": [{"type": "shell", "command": "true"}]}`
+	valid, got := validated(t, h, wants, nil)
+	if !valid || len(got) != 1 || !strings.Contains(got[0], "no sentinel here calls notify/send | write the one that does: sentinel init --template notify") {
+		t.Errorf("without a sentinel that sends: %v, %q", valid, got)
+	}
+	must(t, h, "sentinel/create", `{"definition": {"id": "sends", "name": "sends", "trigger": {"type": "event", "event": "sentinel:*:failed"},
+		"steps": [{"command": "notify/send", "params": {"title": "t", "text": "x"}}]}}`, nil)
+	if _, got := validated(t, h, wants, nil); len(got) > 0 {
+		t.Errorf("with one: %q", got)
+	}
+	if _, got := validated(t, h, `{"name": "x", "notify": [], "steps": [{"type": "shell", "command": "true"}]}`, nil); len(got) > 0 {
+		t.Errorf("without messages: %q", got)
+	}
+}
