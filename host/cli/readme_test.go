@@ -170,13 +170,19 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-// goCache returns the build cache: a test with its own home folder would compile the
-// standard library again.
+// goCache returns the build cache of the user: with an empty one, below a home or the cacheHome of tests, `go test` in
+// a script compiles the standard library again, in 40 s of processor time.
 func goCache(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	cmd := exec.Command("go", "env", "GOCACHE")
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+userCacheHome)
+	out, err := cmd.Output()
 	if err != nil {
 		t.Logf("no Go toolchain: what needs it is skipped: %v", err)
 	}
-	return strings.TrimSpace(string(out))
+	dir := strings.TrimSpace(string(out))
+	if dir == filepath.Join(cacheHome, "go-build") {
+		t.Fatalf("the build cache %s is the empty one of these tests, want that of the user", dir)
+	}
+	return dir
 }

@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 }
 
 // cacheHome is the XDG_CACHE_HOME of tests: compiling the built-in step types takes two seconds
-// of two processors.
-var cacheHome string
+// of two processors. userCacheHome is the variable of the environment of the tests.
+var cacheHome, userCacheHome string
 
 // withCompiled runs the tests with the folder cacheHome.
 type withCompiled struct{ *testing.M }
@@ -52,7 +52,7 @@ func (m withCompiled) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	cacheHome = dir
+	cacheHome, userCacheHome = dir, os.Getenv("XDG_CACHE_HOME")
 	if err := os.Setenv("XDG_CACHE_HOME", dir); err != nil {
 		panic(err)
 	}
@@ -217,7 +217,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	end := time.Now().Add(2 * time.Minute)
-	for {
+	for pause := 30 * time.Millisecond; ; pause = min(2*pause, 240*time.Millisecond) { // a start of sentinel is 50 ms of processor time
 		_ = ts.Exec(args[1], args[2:]...) // it may fail until then
 		if want.MatchString(ts.ReadFile("stdout")) {
 			return
@@ -225,7 +225,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		if time.Now().After(end) {
 			ts.Fatalf("never matched %q", args[0])
 		}
-		time.Sleep(30 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 
