@@ -117,10 +117,14 @@ func TestCrashAnywhereWithEnds(t *testing.T) {
 // the order of the list, none is lost, and no item whose end was durable is executed again. After fail and stop the results
 // end where an item did not begin, and an item behind a failed one is only there if it had begun with it.
 func TestItemsAreExecutedOnce(t *testing.T) {
+	rounds := 6
+	if testing.Short() {
+		rounds = 2 // all of them are of the part `long` of .ci/run
+	}
 	for k, onItem := range []string{"continue", "stop", "fail"} {
 		t.Run(onItem, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(47, uint64(k)+1))
-			for range 6 {
+			for range rounds {
 				itemsOnce(t, rng, onItem)
 			}
 		})
