@@ -83,8 +83,8 @@ type victim struct {
 	refusal  string   // what a tool that is not offered answers
 	run      func(s *scene, list []injection) map[string][]outcome
 	may      []string // injections that order what the sentinel may do anyway
-	// sampled has the short form meet the first injection of each place and of each kind only: each has
-	// a ticket or a task, with the processes of git.
+	// sampled has the short form meet the first injection of each place only: each has a ticket or a
+	// task, with the processes of git.
 	sampled bool
 }
 
@@ -108,11 +108,10 @@ func (v victim) injections() []injection {
 		if strings.HasPrefix(place, "file ") {
 			place = "file"
 		}
-		kind, _, _ := strings.Cut(in.id, "-")
-		if v.sampled && testing.Short() && seen[place] && seen[kind] {
+		if v.sampled && testing.Short() && seen[place] {
 			continue
 		}
-		seen[place], seen[kind] = true, true
+		seen[place] = true
 		list = append(list, in)
 	}
 	return list
