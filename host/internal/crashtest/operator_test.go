@@ -78,7 +78,7 @@ func TestKillOperator(t *testing.T) {
 	}
 	most, every := 40, 50 // milliseconds of a life after the run continues, and the lives after which they double
 	if testing.Short() {
-		most, every = 150, 20 // some 20 lives; all others are of `make soak`
+		most, every = 150, 8 // some 15 lives; all others are of `make soak`
 	}
 	got := operatorRun(t, server.URL, given, func(life int) plan {
 		return soon(life, 0, most, every)

@@ -43,7 +43,7 @@ func TestKillWorkerAndReviewer(t *testing.T) {
 	}
 	most, every := 60, 50 // milliseconds of a life after the run continues, and the lives after which they double
 	if testing.Short() {
-		most, every = 250, 10 // some 30 lives, on a busy machine too; all others are of `make soak`
+		most, every = 250, 5 // some 20 lives, on a busy machine too; all others are of `make soak`
 	}
 	kills := 1
 	if n, err := strconv.Atoi(os.Getenv("SENTINEL_KILLS")); err == nil {
