@@ -41,6 +41,9 @@ func nativeC(t *testing.T) string {
 // undefined behaviour if the compiler has them.
 func cTests(t *testing.T, dir string, patterns ...string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: no native program is built")
+	}
 	compiler := nativeC(t)
 	args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-g", "-I", dir}
 	for _, pattern := range patterns {

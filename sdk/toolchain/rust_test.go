@@ -14,6 +14,9 @@ import (
 // rustTests builds a source as plain Rust and runs the tests in it.
 func rustTests(t *testing.T, source string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: no native program is built")
+	}
 	l, err := toolchain.Lookup("rust")
 	if err != nil {
 		t.Fatal(err)
