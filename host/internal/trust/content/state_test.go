@@ -54,7 +54,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestStateIsSetAside: what a store has that came with the folder is moved aside, also what is no file, and a new store
+// TestStateIsSetAside: what a store has that came with the folder is moved aside, also links, and a new store
 // begins in its place. Nothing of it is removed.
 func TestStateIsSetAside(t *testing.T) {
 	p := newProject(t)
