@@ -262,7 +262,7 @@ func (h *Host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.trust.Content().CheckStore(h.state, h.rt.StoreID(), func() error { return h.pauseRuns(ctx) }); err != nil { // before anything of it is executed
+	if err := h.trust.Content().CheckStore(h.state, h.rt.StoreID(), func() error { return errors.Join(h.rt.ForgetTrusted(ctx), h.pauseRuns(ctx)) }); err != nil { // before anything of it is executed
 		return fmt.Errorf("open state: %w", err)
 	}
 	if _, err := h.shells.Recover(ctx); err != nil {

@@ -168,3 +168,16 @@ func TestPluginNames(t *testing.T) {
 		}
 	}
 }
+func TestForgetTrusted(t *testing.T) {
+	db := store.NewMemory()
+	if err := db.Enqueue(store.Batch{Puts: []store.Put{{Bucket: "trusted", Key: []byte("foreign"), Value: []byte("1.0.0")}}}).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rt := open(t, newFakeHost(), db, runtime.Options{})
+	if err := rt.ForgetTrusted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if value, ok, err := db.Get("trusted", []byte("foreign")); ok || err != nil {
+		t.Errorf("it is trusted: %q %v", value, err)
+	}
+}

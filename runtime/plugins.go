@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -48,6 +49,27 @@ func (rt *Runtime) loadPlugins(ctx context.Context) error {
 		rt.db.Enqueue(b)
 	}
 	return nil
+}
+
+// ForgetTrusted forgets which modules earlier releases loaded as trusted, but for those that are live: of a store that was
+// made elsewhere, its own record says so, and a module in it could be anything. A step that waits in such a module goes
+// on with what the operator allows.
+func (rt *Runtime) ForgetTrusted(ctx context.Context) error {
+	live := map[string]bool{}
+	for _, p := range rt.plugins.List() {
+		live[p.Digest] = p.Trusted
+	}
+	b := store.Batch{}
+	err := rt.db.Scan(bucketTrusted, nil, nil, false, func(key, _ []byte) bool {
+		if !live[string(key)] {
+			b.Puts = append(b.Puts, store.Put{Bucket: bucketTrusted, Key: bytes.Clone(key), Delete: true})
+		}
+		return true
+	})
+	if err != nil || len(b.Puts) == 0 {
+		return err
+	}
+	return rt.upkeep.health.Await(ctx, rt.db.Enqueue(b))
 }
 
 // LoadPlugin makes a plugin live, in place of the one that was loaded from the
