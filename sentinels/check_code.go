@@ -324,7 +324,7 @@ func (c *checker) listOfEach(path, text string) {
 	case types != nil:
 		typ = "output"
 	}
-	hint, what := "", ""
+	var hint, what string
 	switch lines := types["text"] == "string" && slices.Contains([]string{"", "text", "stdout", "output"}, field); {
 	case typ == "output" && types["stdout"] != "":
 		what, hint = "an object, the output of a step", linesHint(m[1])
