@@ -76,10 +76,7 @@ func (ex *Executor) noteChanges(f *journal.Fork, o *origin, def *sentinels.Defin
 	if opt.Edit == nil {
 		return nil
 	}
-	maker := opt.As
-	if maker == "" && opt.By == "model" {
-		maker = opt.By
-	}
+	maker := emitsFor(opt.As, opt.Within != nil)
 	if maker == "" {
 		return nil
 	}
