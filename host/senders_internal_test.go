@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/plugin/egress"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -38,8 +39,16 @@ func TestSenders(t *testing.T) {
 			t.Errorf("run %q, want %q: %v", found, run, err)
 		}
 	}
-	if s.at(remote) != nil || len(s.sent) != 0 {
-		t.Errorf("after the requests: %d addresses", len(s.sent))
+	left := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.sent)
+	}
+	for left() > 0 && t.Context().Err() == nil { // the client closes a connection when the answer has been read
+		time.Sleep(time.Millisecond)
+	}
+	if s.at(remote) != nil {
+		t.Error("the address is known after the requests")
 	}
 }
 

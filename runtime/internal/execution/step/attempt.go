@@ -206,7 +206,9 @@ func (a *attempt) ofReferences(err error) error {
 		}
 		var written string
 		if json.Unmarshal(a.step.Fields[field], &written) == nil && reference.IsReference(written) {
-			p.Hint = "" // it mends what is written
+			if strings.HasPrefix(p.Hint, "write [") { // that would put the reference into a list
+				p.Hint = ""
+			}
 			if p.Path != field {
 				p = sentinels.Problem{Path: field, Kind: p.Kind, Message: "the value of " + written + " is none that it takes"}
 			}
