@@ -57,7 +57,7 @@ func (c *commandBridge) Call(ctx context.Context, call runtime.CommandCall) (jso
 	}
 	own := &command.Call{
 		Command: call.Command, Params: call.Params, By: by, Step: !call.ByModel, As: call.As, Run: call.Run, Root: call.Root, Sentinel: call.Sentinel, Path: call.Path,
-		Iteration: call.Iteration, Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Environment: call.Environment, Deadline: call.Deadline,
+		StepName: call.StepName, Iteration: call.Iteration, Attempt: call.Attempt, Key: call.Key, Workspace: call.Workspace, Env: call.Env, Environment: call.Environment, Deadline: call.Deadline,
 		Tools: tools, Within: call.Within, Repeated: call.Repeated,
 		Queue: call.Queue,
 	}

@@ -546,7 +546,7 @@ func (h *Host) hide(b []byte) []byte { return h.hashes.JSON(h.redact(b)) }
 // printed reports what a command of a run prints.
 func (h *Host) printed(p shell.Printed) {
 	h.observe(runtime.Progress{
-		Event: runtime.OnOutput, Run: p.Run, Root: p.Root, Sentinel: p.Sentinel, Time: time.Now(), Iteration: p.Iteration, Path: p.Path, Attempt: p.Attempt,
+		Event: runtime.OnOutput, Run: p.Run, Root: p.Root, Sentinel: p.Sentinel, Time: time.Now(), Iteration: p.Iteration, Path: p.Path, Step: p.StepName, Attempt: p.Attempt,
 		Label: p.ExecutionID, Offset: p.Offset, Message: p.Text,
 	})
 }

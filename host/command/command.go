@@ -129,6 +129,7 @@ type Call struct {
 	Root      sentinels.RunID // with Run: the run at the top of its tree of parents
 	Sentinel  sentinels.ID
 	Path      string            // execution path of the calling step
+	StepName  string            // its name or id, for people
 	Iteration int               // of the run, from 1; 0 if it is not known
 	Attempt   int               // attempt of the calling step, from 1
 	Key       string            // idempotency key: equal for every repetition of this call; commands see one that no other caller can choose

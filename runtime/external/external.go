@@ -166,7 +166,8 @@ type CommandCall struct {
 	Sentinel  sentinels.ID
 	As        string // for whom the run executes
 	Path      string
-	Iteration int // of the run; 0 for a call that starts a lost process again
+	StepName  string // the step's name or id, for people
+	Iteration int    // of the run; 0 for a call that starts a lost process again
 	Attempt   int
 	Key       string
 	Workspace string

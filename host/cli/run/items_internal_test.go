@@ -74,7 +74,6 @@ func TestItemsAreNamed(t *testing.T) {
 	}
 	see(runtime.Progress{Event: runtime.OnItems, Path: "1", Items: &runtime.Items{Total: 3}})
 	see(runtime.Progress{Event: runtime.OnItems, Path: "1#2.steps.0", Items: &runtime.Items{Total: 30}})
-	see(runtime.Progress{Event: runtime.OnStepStart, Path: "1#2.steps.1", Address: "1.steps.1", Step: "build"})
 	for _, c := range []struct {
 		event runtime.ProgressKind
 		path  string
@@ -82,17 +81,17 @@ func TestItemsAreNamed(t *testing.T) {
 	}{
 		{runtime.OnOutput, "1#2.steps.1", []string{"1.steps.1 build item 3 of 3 | one", "1.steps.1 build item 3 of 3 | two"}},
 		{runtime.OnStepEnd, "1#2.steps.1", []string{"1.steps.1 shell build item 3 of 3 ok"}},
-		{runtime.OnOutput, "1#2.steps.0#9.steps.0", []string{"1.steps.0.steps.0 item 3 of 3, item 10 of 30 | one", "1.steps.0.steps.0 item 3 of 3, item 10 of 30 | two"}},
-		{runtime.OnOutput, "1#3.finally.0", []string{"1.finally.0 | one", "1.finally.0 | two"}},
-		{runtime.OnOutput, "end#0.finally.0", []string{"end.finally.0 | one", "end.finally.0 | two"}},
+		{runtime.OnOutput, "1#2.steps.0#9.steps.0", []string{"1.steps.0.steps.0 build item 3 of 3, item 10 of 30 | one", "1.steps.0.steps.0 build item 3 of 3, item 10 of 30 | two"}},
+		{runtime.OnOutput, "1#3.finally.0", []string{"1.finally.0 build | one", "1.finally.0 build | two"}},
+		{runtime.OnOutput, "end#0.finally.0", []string{"end.finally.0 build | one", "end.finally.0 build | two"}},
 		{runtime.OnStepEnd, "1", []string{"1 shell build ok"}},
 		{runtime.OnOutput, "1#2.steps.1", []string{"1.steps.1 build | one", "1.steps.1 build | two"}},
 	} {
-		p := runtime.Progress{Event: c.event, Path: c.path}
+		p := runtime.Progress{Event: c.event, Path: c.path, Step: "build"}
 		if c.event == runtime.OnOutput { // as the host reports it
 			p.Message = "one\ntwo\n"
 		} else {
-			p.Address, p.Step, p.Type = sentinels.PathAddress(c.path), "build", "shell"
+			p.Address, p.Type = sentinels.PathAddress(c.path), "shell"
 		}
 		if diff := cmp.Diff(c.want, see(p)); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", c.event, c.path, diff)

@@ -27,7 +27,6 @@ type lines struct {
 
 	items  map[string]*itemLines // of loops with many items, by run and path
 	totals map[string]int64      // items of the loops under way, by run and path
-	names  map[string]string     // what authors call steps, by run and address: what a command prints comes without it
 }
 
 // of returns the lines for p, without line ends. The first are preceded by the run's
@@ -59,12 +58,6 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 	}
 	who := l.who(p)
 	l.countItems(p)
-	if p.Event == runtime.OnStepStart && p.Step != "" {
-		if l.names == nil {
-			l.names = map[string]string{}
-		}
-		l.names[string(p.Run)+" "+p.Address] = p.Step
-	}
 	if p.Event == runtime.OnItems {
 		return l.itemsOf(who, p)
 	}
@@ -118,8 +111,8 @@ func (l *lines) linesFor(p runtime.Progress) []termtext.Text {
 func (l *lines) printed(who termtext.Text, p runtime.Progress) (out []termtext.Text) {
 	address := sentinels.PathAddress(p.Path)
 	head := who + output.Escape(address)
-	if name := l.names[string(p.Run)+" "+address]; name != "" {
-		head += " " + output.Clip(name, 40)
+	if p.Step != "" {
+		head += " " + output.Clip(p.Step, 40)
 	}
 	if item := l.itemOf(p); item != "" {
 		head += " " + item

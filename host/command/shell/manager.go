@@ -84,7 +84,7 @@ type Printed struct {
 	ExecutionID        string
 	Run, Root          sentinels.RunID
 	Sentinel           sentinels.ID
-	Path               string
+	Path, StepName     string
 	Iteration, Attempt int
 	Offset             int64  // bytes that the execution had printed before
 	Text               string // as terminals show it, without secrets

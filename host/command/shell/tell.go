@@ -36,7 +36,7 @@ func (e *execution) tell(call *command.Call) {
 		return
 	}
 	e.telling = &telling{e: e, of: Printed{
-		ExecutionID: e.id, Run: call.Run, Root: call.Root, Sentinel: call.Sentinel, Path: call.Path, Iteration: call.Iteration, Attempt: call.Attempt,
+		ExecutionID: e.id, Run: call.Run, Root: call.Root, Sentinel: call.Sentinel, Path: call.Path, StepName: call.StepName, Iteration: call.Iteration, Attempt: call.Attempt,
 	}}
 }
 

@@ -170,7 +170,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 	environment.Secrets, environment.Origin = a.step.Secrets(), a.step.Origin()
 	return external.CommandCall{
 		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: within, Repeated: c.repeated,
-		Run: a.run.ID(), Root: a.run.Start().Root, Sentinel: a.run.Start().Sentinel, As: a.run.As(), Path: a.path, Iteration: a.run.Iteration(), Attempt: a.n, Key: a.callKey(c),
+		Run: a.run.ID(), Root: a.run.Start().Root, Sentinel: a.run.Start().Sentinel, As: a.run.As(), Path: a.path, StepName: a.shownName(), Iteration: a.run.Iteration(), Attempt: a.n, Key: a.callKey(c),
 		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Environment: environment, Deadline: deadline, Documents: tx,
 	}
 }

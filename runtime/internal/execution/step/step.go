@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -347,12 +348,11 @@ func (x *stepExecution) stamp(n int, rec *journal.Record) {
 
 // progress returns a progress report about the step.
 func (x *stepExecution) progress(kind run.ProgressKind, n int) run.Progress {
-	name := x.step.Name
-	if name == "" {
-		name = x.step.ID
-	}
-	return run.Progress{Event: kind, Address: x.address, Path: x.path, Step: name, Type: x.step.Type, Attempt: n, Iteration: x.run.Iteration(), Label: x.label}
+	return run.Progress{Event: kind, Address: x.address, Path: x.path, Step: x.shownName(), Type: x.step.Type, Attempt: n, Iteration: x.run.Iteration(), Label: x.label}
 }
+
+// shownName returns the step's name, or its id, for people.
+func (x *stepExecution) shownName() string { return cmp.Or(x.step.Name, x.step.ID) }
 
 // key returns the idempotency key of the step execution, the same for all attempts.
 func (x *stepExecution) key() string {
