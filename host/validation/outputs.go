@@ -41,6 +41,7 @@ func (v *check) outputs() {
 	v.definition.EachStep(func(path string, s *sentinels.Step) {
 		look(path+".condition", inExpression(s.Condition))
 		v.status(path+".condition", s.Condition, successes)
+		v.elseOfSuccess(path, s, successes)
 		retry(path, s.OnError.Retry)
 		v.eachUse(path, s, func(at string, uses []use, source string) {
 			look(at, uses)

@@ -17,7 +17,12 @@ import (
 const (
 	httpStep     = "http"
 	sentinelStep = "sentinel"
+	// A step of this type has an exit code, 0 behind a success.
+	shellStep = "shell"
 )
+
+// conditionStep is the step type whose else is executed if its check is false.
+const conditionStep = "condition"
 
 // A successStep is a step of such a type that has no field which allows for other statuses.
 type successStep struct {
@@ -40,7 +45,10 @@ func (v *check) successSteps() map[string]successStep {
 			times[name]++
 		}
 		other := s.Type == httpStep && (given(s, "allowFailure") || given(s, "expect") || given(s, "redirects")) || s.Type == sentinelStep && given(s, "await")
-		if s.Type != httpStep && s.Type != sentinelStep || other {
+		index, rest := topLevel(path)
+		shell := s.Type == shellStep && index >= 0 && rest == "" && s.Condition == "" && !given(s, "allowFailure") && !given(s, "background") &&
+			s.OnError.Action != sentinels.ActionSkip && v.definition.OnError.Action != sentinels.ActionSkip
+		if s.Type != httpStep && s.Type != sentinelStep && !shell || other {
 			return
 		}
 		if s.OutputTo != "" && !parses(s) {
@@ -88,8 +96,14 @@ func (v *check) status(path, source string, steps map[string]successStep) {
 		if c.Operator[0] == '!' {
 			never = "is always true"
 		}
-		whole, skips := strings.TrimSuffix(strings.TrimSuffix(left, ".status"), "?"), s.OnError.Action == sentinels.ActionSkip
 		written := fmt.Sprintf("%s %s %s", c.Left, c.Operator, c.Right)
+		if s.Type == shellStep || m[4] != "status" {
+			if s.Type == shellStep && behind(path, s.path) && !ofExit(m[4], c.Operator, right) {
+				v.add(path, sentinels.KindWarning, `give `+s.path+` "allowFailure": true`, "%s: a failure of %s ends the run, so this is never true", written, s.path)
+			}
+			continue
+		}
+		whole, skips := strings.TrimSuffix(strings.TrimSuffix(left, ".status"), "?"), s.OnError.Action == sentinels.ActionSkip
 		switch n, err := strconv.Atoi(right); {
 		case s.Type == httpStep && err == nil && !ofSuccess(c.Operator, n):
 			hint := `give ` + s.path + ` "allowFailure": true`
@@ -110,6 +124,68 @@ func (v *check) status(path, source string, steps map[string]successStep) {
 	}
 }
 
+// elseOfSuccess warns of an else that is meant for the failure of a step of type shell, which ends the run.
+func (v *check) elseOfSuccess(path string, s *sentinels.Step, steps map[string]successStep) {
+	if s.Type != conditionStep || len(s.Blocks["else"]) == 0 {
+		return
+	}
+	m := exitPattern.FindStringSubmatch(reference.Text(s.Fields["check"]))
+	if m == nil {
+		return
+	}
+	if of, ok := steps[cmp.Or(m[1], m[2], m[3])]; ok && of.Type == shellStep && behind(path, of.path) {
+		v.add(path+".else", sentinels.KindWarning, `give `+of.path+` "allowFailure": true`, "a failure of %s ends the run, so else is never executed", of.path)
+	}
+}
+
+// topLevel returns the index of the step of the definition that a path is in, and the rest of the path; -1 for a path
+// elsewhere, such as in finally.
+func topLevel(path string) (index int, rest string) {
+	m := topPattern.FindStringSubmatch(path)
+	if m == nil {
+		return -1, path
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return -1, path
+	}
+	return n, m[2]
+}
+
+// behind reports whether a path is in a step of the definition behind another one.
+func behind(path, step string) bool {
+	n, _ := topLevel(path)
+	before, _ := topLevel(step)
+	return n > before
+}
+
+// ofExit reports whether a comparison of the exit code or success behind a success can be true.
+func ofExit(field, operator, right string) bool {
+	if field == "success" {
+		switch right {
+		case "true":
+			return operator[0] != '!'
+		case "false":
+			return operator[0] == '!'
+		}
+		return true
+	}
+	n, err := strconv.Atoi(right)
+	switch {
+	case err != nil:
+		return true
+	case operator == ">":
+		return 0 > n
+	case operator == ">=":
+		return 0 >= n
+	case operator[0] == '!':
+		return n != 0
+	case operator[0] == '=':
+		return n == 0
+	}
+	return true
+}
+
 // endsOfFailure are the statuses of runs whose step of type sentinel fails.
 var endsOfFailure = []string{string(sentinels.StatusFailed), string(sentinels.StatusStopped), string(sentinels.StatusTimedOut), "error", "failure"}
 
@@ -127,5 +203,12 @@ func ofSuccess(operator string, n int) bool {
 	return n >= 200 && n <= 299
 }
 
-// statusPattern matches the status of a variable, of an id, or of an output by its id.
-var statusPattern = lazyregexp.New(`^\$(?:([A-Za-z_]\w*)|steps\.([A-Za-z_]\w*)(?:\.output)?|steps\["([^"]+)"\](?:\.output)?)\??\.status$`)
+// statusPattern matches the status, or how a program ended, of a variable, of an id, or of an output by its id.
+var statusPattern = lazyregexp.New(`^` + outputPattern + `\??\.(status|exitCode|success)$`)
+
+// exitPattern matches a whole expression that is true behind a success.
+var exitPattern = lazyregexp.New(`^\s*` + outputPattern + `\??\.(?:success(?:\s*===?\s*true)?|exitCode\s*===?\s*0)\s*$`)
+
+const outputPattern = `\$(?:([A-Za-z_]\w*)|steps\.([A-Za-z_]\w*)(?:\.output)?|steps\["([^"]+)"\](?:\.output)?)`
+
+var topPattern = lazyregexp.New(`^steps\[(\d+)\](.*)$`)
