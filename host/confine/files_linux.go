@@ -93,14 +93,22 @@ func fileArguments(call string) []int {
 // usesClosed reports whether a thread of a process is in a call with a file that is not in the
 // process's table any more.
 func usesClosed(dir string, table []string) bool {
-	var buffer [256]byte
+	var buffer, again [256]byte
 	for _, thread := range names(dir + "/task") {
-		call := strings.Fields(string(readInto(buffer[:], dir+"/task/"+thread+"/syscall")))
+		path := dir + "/task/" + thread + "/syscall"
+		text := readInto(buffer[:], path)
+		call := strings.Fields(string(text))
 		if len(call) < 4 { // it is being executed, or has ended
 			continue
 		}
 		for _, i := range fileArguments(call[0]) {
-			if fd, err := strconv.ParseUint(strings.TrimPrefix(call[1+i], "0x"), 16, 32); err == nil && !slices.Contains(table, strconv.FormatUint(fd, 10)) {
+			n, err := strconv.ParseUint(strings.TrimPrefix(call[1+i], "0x"), 16, 32)
+			fd := strconv.FormatUint(n, 10)
+			if err != nil || slices.Contains(table, fd) {
+				continue
+			}
+			// It may have been opened since the table was read, or closed after the call.
+			if _, err := os.Lstat(dir + "/fd/" + fd); err != nil && bytes.Equal(text, readInto(again[:], path)) {
 				return true
 			}
 		}
