@@ -562,7 +562,6 @@ func TestQuestionsShowChangesOfEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	if got := lines(child(forked.Run)); !strings.Contains(got, "above this one") || !strings.Contains(got, "echo changed") {
 		t.Errorf("a child of a fork: %s", got)
 	}

@@ -177,6 +177,15 @@ func find(all []Checkpoint, id string) (Checkpoint, error) {
 	return Checkpoint{}, &abi.Error{Code: abi.NotFound, Permanent: true, Field: "checkpoint", Message: fmt.Sprintf("no checkpoint %q of this workspace", id), Hint: "checkpoint/list shows them; the oldest ones are removed"}
 }
 
+// pairOf returns all checkpoints, and the pair of a scope, end nil if there is none.
+func (r *repository) pairOf(ctx context.Context, of string) (all []Checkpoint, begin Checkpoint, end *Checkpoint, err error) {
+	if all, err = r.checkpoints(ctx); err != nil {
+		return nil, begin, nil, err
+	}
+	begin, end, err = pair(all, of)
+	return all, begin, end, err
+}
+
 // pair returns the checkpoints of a scope: the first with the label begin, and the last
 // with the label end, if there is one.
 func pair(all []Checkpoint, of string) (begin Checkpoint, end *Checkpoint, err error) {

@@ -80,11 +80,7 @@ func (s *Service) Diff(ctx context.Context, by, workspace, from, to string, patc
 // DiffOf returns what changed in the pair of a scope; without an end, until now.
 func (s *Service) DiffOf(ctx context.Context, by, workspace, of string, patch bool) (d Diff, err error) {
 	err = s.with(ctx, by, workspace, func(r *repository) error {
-		all, err := r.checkpoints(ctx)
-		if err != nil {
-			return err
-		}
-		begin, end, err := pair(all, of)
+		all, begin, end, err := r.pairOf(ctx, of)
 		if err != nil {
 			return err
 		}

@@ -104,11 +104,7 @@ func (s *Service) restorable(
 			return err
 		}
 		defer release()
-		all, err := r.checkpoints(ctx)
-		if err != nil {
-			return err
-		}
-		begin, end, err := pair(all, of)
+		all, begin, end, err := r.pairOf(ctx, of)
 		if err != nil {
 			return err
 		}

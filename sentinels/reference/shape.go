@@ -22,7 +22,7 @@ type Shape struct {
 
 // NewShape reads a JSON Schema. It follows properties, items, additional properties
 // and references within the schema. A value must be a string if all alternatives
-// require it. An object {"secret": NAME} is no alternative, and beside one neither is a number
+// require it. An object {"secret": NAME} is not an alternative, and beside one neither is a number
 // or a boolean: the values of environment variables are texts.
 func NewShape(schema json.RawMessage) (*Shape, error) {
 	var root any

@@ -134,7 +134,7 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 			log.Info("stopping: steps under way may end, a second signal ends at once", "drain", settled.Serve.Drain.String())
 		},
 	})
-	if errors.Is(err, app.ErrInterrupted) { // a signal to a server is no failure, also before it serves
+	if errors.Is(err, app.ErrInterrupted) { // a signal to a server is not a failure, also before it serves
 		log.Info("stopped before it served")
 		return nil
 	}

@@ -194,7 +194,7 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 	parallel := policy == sentinels.OverlapParallel && len(active) < maxParallel
 	switch {
 	case (free || parallel) && (s.delayed || s.d.rates.take(s.by) > 0):
-		return dec.enqueue(f, policy, s.d.rates.reason(s.by)) // also with skip: there is no run that would cover it
+		return dec.enqueue(f, policy, s.d.rates.reason(s.by)) // also with skip, since no run is active that would do its work
 	case free:
 		return dec.start(f)
 	case parallel:

@@ -54,14 +54,13 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	if start.Inputs, err = ex.forkedInputs(p.begin, next.def, opt.Inputs); err != nil {
 		return "", err
 	}
+	by := emitsFor(opt.As, opt.Within != nil)
 	start.inputsBy = maps.Clone(p.begin.InputsBy)
+	if start.inputsBy == nil {
+		start.inputsBy = map[string]string{}
+	}
 	for name := range opt.Inputs {
-		if by := emitsFor(opt.As, opt.Within != nil); by != "" {
-			if start.inputsBy == nil {
-				start.inputsBy = map[string]string{}
-			}
-			start.inputsBy[name] = by
-		} else {
+		if start.inputsBy[name] = by; by == "" {
 			delete(start.inputsBy, name)
 		}
 	}
