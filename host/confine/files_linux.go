@@ -34,7 +34,7 @@ func openFilesOf(list []process) openFiles {
 	for _, process := range list {
 		dir, err := os.Open(process.dir + "/fd")
 		if err != nil {
-			f.unseen = f.unseen || !hasEnded(err)
+			f.unseen = f.unseen || !hasEnded(err) && !process.isEnding()
 			continue
 		}
 		list, _ := dir.Readdirnames(maxOpenFiles) // what was read counts
@@ -43,7 +43,7 @@ func openFilesOf(list []process) openFiles {
 			f.unseen = true
 			return f
 		}
-		f.unseen = f.unseen || usesClosed(process.dir, list)
+		f.unseen = f.unseen || process.usesClosed(list)
 		for _, name := range list {
 			var s unix.Stat_t
 			if unix.Stat(process.dir+"/fd/"+name, &s) != nil {
@@ -90,12 +90,12 @@ func fileArguments(call string) []int {
 	return nil
 }
 
-// usesClosed reports whether a thread of a process is in a call with a file that is not in the
-// process's table any more.
-func usesClosed(dir string, table []string) bool {
+// usesClosed reports whether a thread of the process is in a call with a file that is not in its table any
+// more.
+func (p process) usesClosed(table []string) bool {
 	var buffer, again [256]byte
-	for _, thread := range names(dir + "/task") {
-		path := dir + "/task/" + thread + "/syscall"
+	for _, thread := range names(p.tasks) {
+		path := p.tasks + thread + "/syscall"
 		text := readInto(buffer[:], path)
 		call := strings.Fields(string(text))
 		if len(call) < 4 { // it is being executed, or has ended
@@ -107,8 +107,10 @@ func usesClosed(dir string, table []string) bool {
 			if err != nil || slices.Contains(table, fd) {
 				continue
 			}
-			// It may have been opened since the table was read, or closed after the call.
-			if _, err := os.Lstat(dir + "/fd/" + fd); err != nil && bytes.Equal(text, readInto(again[:], path)) {
+			// It may have been opened since the table was read, or closed after the call. A second call may look
+			// like the first: programs read one library after the other.
+			closed := func() bool { _, err := os.Lstat(p.dir + "/fd/" + fd); return err != nil }
+			if closed() && bytes.Equal(text, readInto(again[:], path)) && closed() {
 				return true
 			}
 		}

@@ -354,6 +354,7 @@ func size(n uint64) string {
 // A process is one of the command.
 type process struct {
 	dir     string // in /proc: of the process, or of a thread of it that has not ended
+	tasks   string // in /proc: the folder of its threads
 	private uint64 // bytes of memory that no file has
 	threads uint64
 	session int
@@ -365,9 +366,9 @@ func processes() (list []process) {
 		if name[0] < '0' || name[0] > '9' || name == "1" {
 			continue
 		}
-		process := process{dir: "/proc/" + name}
+		process := process{dir: "/proc/" + name, tasks: "/proc/" + name + "/task/"}
 		var s unix.Stat_t
-		if unix.Stat(process.dir+"/task", &s) != nil {
+		if unix.Stat(process.tasks, &s) != nil {
 			continue // it has ended
 		}
 		process.threads = uint64(s.Nlink) - min(2, uint64(s.Nlink))
@@ -376,8 +377,8 @@ func processes() (list []process) {
 		var has bool
 		if process.private, has = privateMemory(process.dir); !has && process.threads > 1 {
 			// Its first thread has ended, and shows nothing of the process.
-			for _, thread := range names(process.dir + "/task") {
-				dir := process.dir + "/task/" + thread
+			for _, thread := range names(process.tasks) {
+				dir := process.tasks + thread
 				if process.private, has = privateMemory(dir); has {
 					process.dir = dir
 					break
@@ -387,6 +388,15 @@ func processes() (list []process) {
 		list = append(list, process)
 	}
 	return list
+}
+
+// isEnding reports whether a process ends or has ended: no thread of it has memory. The kernel then lets only
+// the superuser read which files it has, and takes these from it next.
+func (p process) isEnding() bool {
+	return !slices.ContainsFunc(names(p.tasks), func(thread string) bool {
+		_, has := privateMemory(p.tasks + thread)
+		return has
+	})
 }
 
 // privateMemory returns the memory of a process or thread that no file has. It has none at all
