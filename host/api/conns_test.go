@@ -27,9 +27,10 @@ import (
 // patience is after which a test takes what it waits for to hang.
 const patience = 30 * time.Second
 
-// flood opens connections that send the beginning of a request and nothing more.
-// They stay open until the test ends.
-func flood(t *testing.T, addr string, n int, begin string) {
+// flood opens connections that send the beginning of a request and nothing more,
+// each after the answer to the one before if there is one. They stay open until the
+// test ends.
+func flood(t *testing.T, addr string, n int, begin string, answered bool) {
 	t.Helper()
 	for range n {
 		c, err := net.DialTimeout("tcp", addr, patience)
@@ -39,6 +40,11 @@ func flood(t *testing.T, addr string, n int, begin string) {
 		t.Cleanup(func() { c.Close() })
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)
+		}
+		if answered {
+			if _, err := c.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
@@ -91,15 +97,18 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	defer known.CloseIdleConnections()
 	known.get(t, "/v1/commands")
 	addr := s.Addr().String()
-	for name, begin := range map[string]string{
-		"nothing":        "",
-		"half a header":  "GET /health HTTP/1.1\r\nHost: " + addr + "\r\nX-",
-		"a wrong token":  "GET /v1/runs HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer wrong\r\n\r\n",
-		"an open route":  "GET /health HTTP/1.1\r\nHost: " + addr + "\r\n\r\n",
-		"half a refusal": "POST /v1/runs HTTP/1.1\r\nHost: " + addr + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+	for name, sent := range map[string]struct {
+		begin    string
+		answered bool
+	}{
+		"nothing":        {"", false},
+		"half a header":  {"GET /health HTTP/1.1\r\nHost: " + addr + "\r\nX-", false},
+		"a wrong token":  {"GET /v1/runs HTTP/1.1\r\nHost: " + addr + "\r\nAuthorization: Bearer wrong\r\n\r\n", true},
+		"an open route":  {"GET /health HTTP/1.1\r\nHost: " + addr + "\r\n\r\n", true},
+		"half a refusal": {"POST /v1/runs HTTP/1.1\r\nHost: " + addr + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flood(t, addr, 40, begin)
+			flood(t, addr, 40, sent.begin, sent.answered)
 			probe(t, s.URL(), nil)
 			if !known.get(t, "/v1/commands") {
 				t.Error("the connection with a token was closed for those without")
@@ -124,7 +133,7 @@ func TestSlowWebhooksGiveWay(t *testing.T) {
 	s := listen(t, api.Options{Hooks: hooksFunc(func(sentinels.ID, string, triggers.Request) ([]triggers.Admission, error) {
 		return nil, nil
 	})}, api.ListenOptions{MaxConns: 3})
-	flood(t, s.Addr().String(), 20, "POST /v1/hooks/nightly HTTP/1.1\r\nHost: "+s.Addr().String()+"\r\nContent-Length: 100\r\n\r\n{")
+	flood(t, s.Addr().String(), 20, "POST /v1/hooks/nightly HTTP/1.1\r\nHost: "+s.Addr().String()+"\r\nContent-Length: 100\r\n\r\n{", false)
 	probe(t, s.URL(), nil)
 }
 
@@ -135,7 +144,7 @@ func TestIdleTLSConnectionsGiveWay(t *testing.T) {
 	known := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: true}, Timeout: patience}}
 	defer known.CloseIdleConnections()
 	known.get(t, "/v1/commands")
-	flood(t, s.Addr().String(), 20, "") // no handshake
+	flood(t, s.Addr().String(), 20, "", false) // no handshake
 	probe(t, s.URL(), config)
 	if !known.get(t, "/v1/commands") {
 		t.Error("the connection with a token was closed for those without")
