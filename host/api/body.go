@@ -75,7 +75,7 @@ func (a *API) readCharged(r *http.Request, route *Route) (text []byte, charge fu
 		stop = timed.stop
 	}
 	b := budget.open(ownerOf(r, route), stop)
-	arrived := connOf(r.Context()).waitForBody()
+	arrived := connOf(r.Context()).yield()
 	text, err = b.read(r.Body, r.ContentLength)
 	arrived()
 	if err == nil {

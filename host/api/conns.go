@@ -22,7 +22,8 @@ import (
 //
 //  1. the oldest connection that has not presented a token and waits for a
 //     request, or for the rest of one;
-//  2. the oldest one without a token whose body is still arriving;
+//  2. the oldest one without a token whose body is still arriving, or whose request is
+//     refused and waits for its turn;
 //  3. the oldest one with the token of an agent or viewer that waits for a
 //     request;
 //  4. the oldest one with that of a person that waits for a request.
@@ -162,7 +163,7 @@ type limitedConn struct {
 	limit     *connLimit
 	idleSince time.Time // when it was accepted, or its last request ended
 	requests  int       // active handlers
-	arriving  int       // the active handlers that wait for their body
+	yielding  int       // the active handlers that wait for their body, or to refuse the request
 	token     bool      // a request has had a valid token
 	person    bool      // one of a person
 	admitted  int       // the active handlers of requests with a token, each counted for its owner
@@ -184,7 +185,7 @@ func (c *limitedConn) rank() int {
 		return 2
 	case c.requests == 0:
 		return 0
-	case c.arriving == c.requests:
+	case c.yielding == c.requests:
 		return 1
 	}
 	return neverEvicted
@@ -216,11 +217,10 @@ func (c *limitedConn) note(change func()) {
 func (c *limitedConn) begin() { c.note(func() { c.requests++ }) }
 func (c *limitedConn) end()   { c.note(func() { c.requests--; c.idleSince = time.Now() }) }
 
-// waitForBody records that a request waits for its body until arrived is
-// called.
-func (c *limitedConn) waitForBody() (arrived func()) {
-	c.note(func() { c.arriving++ })
-	return func() { c.note(func() { c.arriving-- }) }
+// yield records that a request may give way to a new connection until end is called.
+func (c *limitedConn) yield() (end func()) {
+	c.note(func() { c.yielding++ })
+	return func() { c.note(func() { c.yielding-- }) }
 }
 
 // trusted records that a request had a valid token.

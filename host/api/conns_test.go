@@ -92,7 +92,9 @@ func (c *client) get(t *testing.T, path string) (reused bool) {
 // G6: at the limit a new connection takes the place of one that does nothing, the
 // oldest without a token first; one with a token is the last to go.
 func TestIdleConnectionsGiveWay(t *testing.T) {
-	s := listen(t, api.Options{}, api.ListenOptions{MaxConns: 4})
+	// So many that not all wait for their turn on the processor at once, where none may be closed.
+	const most = 24
+	s := listen(t, api.Options{}, api.ListenOptions{MaxConns: most})
 	known := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{}, Timeout: patience}}
 	defer known.CloseIdleConnections()
 	known.get(t, "/v1/commands")
@@ -108,7 +110,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		"half a refusal": {"POST /v1/runs HTTP/1.1\r\nHost: " + addr + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			flood(t, addr, 40, sent.begin, sent.answered)
+			flood(t, addr, 3*most, sent.begin, sent.answered)
 			probe(t, s.URL(), nil)
 			if !known.get(t, "/v1/commands") {
 				t.Error("the connection with a token was closed for those without")

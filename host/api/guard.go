@@ -49,6 +49,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil && !g.local && a.refuseSocket(answer, r, route, err) { // waits for the client, so without a turn
 		return
 	}
+	if err != nil {
+		defer conn.yield()()
+	}
 	if err != nil || route != nil && route.Access == AccessOpen {
 		leave, cancelled := a.takeTurn(r.Context())
 		if cancelled != nil {
