@@ -162,6 +162,9 @@ func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*jo
 // GivenInputs is Runtime.GivenInputs of package runtime.
 func (ex *Executor) GivenInputs(id sentinels.RunID) ([]run.GivenInput, error) {
 	begin, err := ex.startOf(id)
+	if r := ex.live(id); r != nil { // its first record may not be committed yet
+		begin = r.begin
+	}
 	if err != nil || len(begin.InputsBy) == 0 {
 		return nil, err
 	}
