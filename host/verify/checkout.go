@@ -143,11 +143,16 @@ func (c *checkouts) lfsObjects(ctx context.Context, r gitsource.Repository, mirr
 		if env, err = c.mirrors.Credential(r.URL); err != nil {
 			return nil, err
 		}
-		return gitlfs.From(env, r.URL), nil
+		server, err := gitlfs.Server(ctx, c.in(mirror), "origin", r.URL)
+		if err != nil {
+			return nil, err
+		}
+		return gitlfs.WithSettings(env, append(server, [2]string{"remote.origin.url", r.URL})...), nil
 	}
+	env = gitlfs.WithSettings(nil, gitlfs.Local(mirror)...)
 	objects, err := gitlfs.Objects(ctx, c.in(mirror), commit+"^{tree}")
 	if err != nil || len(objects) == 0 {
-		return nil, err
+		return env, err
 	}
 	own, err := c.mirrors.Open(ctx, r.Local)
 	if err != nil {
@@ -157,7 +162,7 @@ func (c *checkouts) lfsObjects(ctx context.Context, r gitsource.Repository, mirr
 	if err != nil {
 		return nil, err
 	}
-	return nil, gitlfs.Fetch(ctx, from, filepath.Join(mirror, "lfs", "objects"), objects)
+	return env, gitlfs.Fetch(ctx, from, filepath.Join(mirror, "lfs", "objects"), objects)
 }
 
 // tip returns the newest commit of a branch where make clones it from, "" if the branch does not

@@ -7,7 +7,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec/gitexectest"
 )
 
-// Checks see the content of files in Git LFS, also where only the repository names its filters.
+// Checks see the content of files in Git LFS, also where only the repository names its filters. The branch does
+// not choose which server is asked.
 func TestFilesOfLFS(t *testing.T) {
 	for _, real := range []bool{false, true} {
 		t.Run(map[bool]string{false: "stand-in", true: "real"}[real], func(t *testing.T) {
@@ -19,7 +20,7 @@ func TestFilesOfLFS(t *testing.T) {
 				git(t, dir, "config", s[0], s[1])
 			}
 			git(t, dir, "checkout", "-q", "work")
-			commit(t, dir, map[string]string{"a.bin": "the content\n"})
+			commit(t, dir, map[string]string{"a.bin": "the content\n", ".lfsconfig": gitexectest.OtherServer(t)})
 			git(t, dir, "checkout", "-q", "main")
 			r, c := one(t, verifier(t), dir, `{"type":"file_exists","verify":{"path":"a.bin","contains":["the content"]}}`)
 			if r.Status != "passing" {

@@ -418,11 +418,7 @@ func (t *tree) clone(ctx context.Context, keep bool) error {
 
 // checkOut writes the files of a commit, with the objects of Git LFS.
 func (t *tree) checkOut(ctx context.Context, args ...string) error {
-	env, err := t.lfsRemote(ctx)
-	if err != nil {
-		return err
-	}
-	a, err := t.run(ctx, env, "", append(append([]string{"checkout", "--quiet", "--no-recurse-submodules"}, args...), "--")...)
+	a, err := t.exec(ctx, "", append(append([]string{"checkout", "--quiet", "--no-recurse-submodules"}, args...), "--")...)
 	if err == nil && a.Code != 0 {
 		err = gitexec.Fatal("checkout", a)
 	}

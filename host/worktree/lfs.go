@@ -15,20 +15,23 @@ import (
 )
 
 // lfsRemote returns variables by which git-lfs asks the remote of the repository for objects
-// that are not on this machine, and not the repository that the clone has as its origin.
+// that are not on this machine, and not the repository that the clone has as its origin. Without a
+// remote that is the repository itself.
 func (t *tree) lfsRemote(ctx context.Context) (env []string, err error) {
-	to, err := t.remote(ctx, "origin")
-	if err != nil || to.URL == "" {
-		return nil, nil //nolint:nilerr // objects that are here need no remote
+	at := "file://" + filepath.ToSlash(t.Source)
+	if to, err := t.remote(ctx, "origin"); err == nil && to.URL != "" {
+		if env, err = t.s.mirrors.Credential(to.URL); err != nil {
+			return nil, err
+		}
+		if at = to.URL; to.Local != "" {
+			at = "file://" + filepath.ToSlash(to.Local)
+		}
 	}
-	if env, err = t.s.mirrors.Credential(to.URL); err != nil {
+	server, err := gitlfs.Server(ctx, t.inSource, "origin", at)
+	if err != nil {
 		return nil, err
 	}
-	at := to.URL
-	if to.Local != "" {
-		at = "file://" + to.Local
-	}
-	return gitlfs.From(env, at), nil
+	return gitlfs.WithSettings(env, append(server, [2]string{"remote.origin.url", at})...), nil
 }
 
 // inSource is git in the repository that the objects are borrowed from.
@@ -102,16 +105,21 @@ func (t *tree) sendObjects(ctx context.Context, to gitsource.Repository, credent
 	}
 	// The objects of earlier commits are there, and not in the worktree. With a remote on this
 	// machine git-lfs would take the setting for that of the remote; it finds those objects by itself.
-	env := credential
+	at := cmp.Or(to.Local, to.URL)
+	settings, err := gitlfs.Server(ctx, t.inSource, "origin", at)
+	if err != nil {
+		return err
+	}
 	if to.Local == "" {
 		store, err := t.lfsStore(ctx)
 		if err != nil {
 			return err
 		}
-		env = gitlfs.WithSettings(credential, [2]string{"lfs.storage", filepath.Dir(store)})
+		settings = append(settings, [2]string{"lfs.storage", filepath.Dir(store)})
 	}
+	env := gitlfs.WithSettings(credential, settings...)
 	send := func(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
 		return t.run(ctx, env, stdin, args...)
 	}
-	return gitlfs.Push(ctx, send, cmp.Or(to.Local, to.URL), objects)
+	return gitlfs.Push(ctx, send, at, objects)
 }

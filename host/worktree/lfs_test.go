@@ -20,7 +20,8 @@ func digest(text string) string {
 }
 
 // Work on files of Git LFS, with its filters wherever git finds them: the branch has pointers,
-// the objects are where the user's git finds them, and a push sends them first.
+// the objects are where the user's git finds them, and a push sends them first. The branch
+// does not choose which server gets or has them.
 func TestLFS(t *testing.T) {
 	for _, real := range []bool{false, true} {
 		for _, where := range []string{"system", "global", "local"} {
@@ -50,6 +51,7 @@ func TestLFS(t *testing.T) {
 				if got := read(t, filepath.Join(w.Path, "old.bin")); got != "old content\n" {
 					t.Errorf("checked out %q", got)
 				}
+				put(t, w.Path, ".lfsconfig", gitexectest.OtherServer(t))
 				put(t, w.Path, "new.bin", "new content\n")
 				put(t, w.Path, "old.bin", "changed content\n")
 				b.commit("work", "")

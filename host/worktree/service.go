@@ -392,8 +392,18 @@ func (t *tree) exec(ctx context.Context, stdin string, args ...string) (gitexec.
 	return t.run(ctx, nil, stdin, args...)
 }
 
+// writesFiles has what git does with files of a commit, which git-lfs may ask for.
+var writesFiles = map[string]bool{"checkout": true, "rebase": true, "reset": true}
+
 // run is exec with further variables.
 func (t *tree) run(ctx context.Context, env []string, stdin string, args ...string) (gitexec.Answer, error) {
+	if writesFiles[args[0]] {
+		remote, err := t.lfsRemote(ctx)
+		if err != nil {
+			return gitexec.Answer{}, err
+		}
+		env = slices.Concat(env, remote)
+	}
 	git := t.s.git
 	git.Env = append([]string{"GIT_DIR=" + t.gitDir(), "GIT_WORK_TREE=" + t.Path}, env...)
 	return git.Exec(ctx, t.Path, t.s.mirrors.SSH(), stdin, args...)

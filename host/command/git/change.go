@@ -172,10 +172,20 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 	default:
 		args = append(args, "--no-guess", in.Branch, "--")
 	}
+	current, _, err := r.head(ctx)
+	if err != nil {
+		return err
+	}
+	_, remote, _, err := r.remotesOf(ctx, current)
+	if err != nil {
+		return err
+	}
+	if err := r.askServer(ctx, remote); err != nil {
+		return err
+	}
 	if _, err := r.must(ctx, args...); err != nil {
 		return err
 	}
-	var err error
 	if out.Branch, out.Hash, err = r.head(ctx); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 )
 
 // A push sends the objects of Git LFS that the branch names, or refuses before the branch is
-// at the remote.
+// at the remote. The branch does not choose which server gets or has them.
 func TestPushSendsObjectsOfLFS(t *testing.T) {
 	for _, real := range []bool{false, true} {
 		t.Run(map[bool]string{false: "stand-in", true: "real"}[real], func(t *testing.T) {
@@ -26,6 +27,7 @@ func TestPushSendsObjectsOfLFS(t *testing.T) {
 			b.raw(b.dir, "remote", "add", "origin", bare)
 			b.put(".gitattributes", "*.bin filter=lfs -text\n")
 			b.put("a.bin", "content\n")
+			b.put(".lfsconfig", gitexectest.OtherServer(t))
 			b.do(params{"operation": "add", "paths": []string{"."}})
 			b.do(params{"operation": "commit", "message": "m"})
 			if got := b.raw(b.dir, "cat-file", "-p", "HEAD:a.bin"); !strings.Contains(got, "oid sha256:") {
@@ -46,6 +48,16 @@ func TestPushSendsObjectsOfLFS(t *testing.T) {
 			}
 			if have := gitexectest.LFSObjects(t, bare); len(have) != 1 {
 				t.Errorf("the remote has the objects %v", have)
+			}
+			for _, path := range []string{"a.bin", ".git/lfs"} {
+				if err := os.RemoveAll(filepath.Join(b.dir, path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := b.try(params{"operation": "checkout", "paths": []string{"a.bin"}})
+			have, _ := os.ReadFile(filepath.Join(b.dir, "a.bin"))
+			if real && (err != nil || string(have) != "content\n") || !real && err == nil { // the stand-in asks no remote
+				t.Errorf("checked out %q, %v", have, err)
 			}
 		})
 	}

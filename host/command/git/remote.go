@@ -38,7 +38,7 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 	if !gitsource.ValidBranch(t.branch) {
 		return t, badField("branch", t.branch, "is not a name of a branch")
 	}
-	own, err := r.line(ctx, "config", "--get", "branch."+t.branch+".remote")
+	own, usual, remotes, err := r.remotesOf(ctx, t.branch)
 	if err != nil {
 		return t, err
 	}
@@ -46,21 +46,7 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 	if err != nil {
 		return t, err
 	}
-	text, err := r.must(ctx, "remote")
-	if err != nil {
-		return t, err
-	}
-	remotes := strings.Fields(text)
-	if t.remote == "" {
-		switch {
-		case slices.Contains(remotes, own):
-			t.remote = own
-		case slices.Contains(remotes, "origin"):
-			t.remote = "origin"
-		case len(remotes) == 1:
-			t.remote = remotes[0]
-		}
-	}
+	t.remote = cmp.Or(t.remote, usual)
 	if !slices.Contains(remotes, t.remote) || !validRemote.MatchString(t.remote) {
 		return t, r.noRemote(t.remote, remotes)
 	}
@@ -69,6 +55,27 @@ func (r *repository) target(ctx context.Context, in request) (target, error) {
 		t.there, t.tracks = name, true
 	}
 	return t, nil
+}
+
+// remotesOf returns the remotes that are set, the one that the configuration of a branch names, and the one
+// that is meant where none is named; "" for none.
+func (r *repository) remotesOf(ctx context.Context, branch string) (own, usual string, remotes []string, err error) {
+	if own, err = r.line(ctx, "config", "--get", "branch."+branch+".remote"); err != nil {
+		return "", "", nil, err
+	}
+	text, err := r.must(ctx, "remote")
+	if err != nil {
+		return "", "", nil, err
+	}
+	switch remotes = strings.Fields(text); {
+	case slices.Contains(remotes, own):
+		usual = own
+	case slices.Contains(remotes, "origin"):
+		usual = "origin"
+	case len(remotes) == 1:
+		usual = remotes[0]
+	}
+	return own, usual, remotes, nil
 }
 
 // noRemote says that a remote is not one of those that are set, or that none was named and none is the
@@ -195,7 +202,38 @@ func (r *repository) sendObjects(ctx context.Context, t target) error {
 	if err != nil || len(objects) == 0 {
 		return err
 	}
+	if err := r.askServer(ctx, t.remote); err != nil {
+		return err
+	}
 	return gitlfs.Push(ctx, git, t.remote, objects)
+}
+
+// askServer has git-lfs ask the server of a remote from now on, see [gitlfs.Server]; for remote "" nothing but
+// the repository itself.
+func (r *repository) askServer(ctx context.Context, remote string) error {
+	git := func(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
+		return r.g.Exec(ctx, r.dir, r.ssh, stdin, args...)
+	}
+	var server [][2]string
+	if remote == "" {
+		dir, err := r.must(ctx, "rev-parse", "--absolute-git-dir")
+		if err != nil {
+			return err
+		}
+		server = gitlfs.Local(strings.TrimSpace(dir))
+	} else {
+		url, err := r.must(ctx, "remote", "get-url", "--push", "--", remote)
+		if err != nil {
+			return err
+		}
+		if server, err = gitlfs.Server(ctx, git, remote, strings.TrimSpace(url)); err != nil {
+			return err
+		}
+	}
+	g := *r.g
+	g.Env = gitlfs.WithSettings(g.Env, server...)
+	r.g = &g
+	return nil
 }
 
 // pull brings the branch up to its remote, forward only; fetch only looks. A
@@ -228,6 +266,9 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 	if r.operation == "fetch" {
 		out.Hash, err = r.line(ctx, "rev-parse", "--quiet", "--verify", "refs/remotes/"+t.remote+"/"+t.there)
 		out.Output = fmt.Sprintf("%s/%s is at %.10s", t.remote, t.there, out.Hash)
+		return err
+	}
+	if err := r.askServer(ctx, t.remote); err != nil {
 		return err
 	}
 	a, err = r.git(ctx, "merge", "--ff-only", "--no-verify", "--no-verify-signatures", "--quiet", "refs/remotes/"+t.remote+"/"+t.there)

@@ -6,6 +6,7 @@
 package gitlfs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -232,10 +233,82 @@ func Objects(ctx context.Context, git Git, commit string, without ...string) ([]
 	return all, nil
 }
 
-// From adds to variables of git, which may have settings, that git-lfs asks a remote for
-// objects that are not on this machine, and not the repository that a clone has as its origin.
-func From(env []string, url string) []string {
-	return WithSettings(env, [2]string{"remote.origin.url", url})
+// Server returns the settings by which git-lfs talks to the server of a remote: the one that the
+// configuration of git names, or .lfsconfig on the default branch of the remote, or else that of its URL.
+// Without them git-lfs obeys .lfsconfig of what is checked out: the author of a branch would choose which
+// server gets the objects that it names, and which one this machine asks. git is one of the repository that
+// has the remote, or that mirrors it.
+func Server(ctx context.Context, git Git, remote, url string) (settings [][2]string, err error) {
+	named, err := serversOf(ctx, git)
+	if err != nil {
+		return nil, err
+	}
+	own, err := defaultConfig(ctx, git, remote)
+	if err != nil {
+		return nil, err
+	}
+	if own != "" {
+		of, err := serversOf(ctx, git, "--blob="+own)
+		if err != nil {
+			return nil, err
+		}
+		for key, value := range of {
+			named[key] = cmp.Or(named[key], value)
+		}
+	}
+	ofRemote, derived := "remote."+remote+".", serverOf(url)
+	return [][2]string{
+		{"lfs.url", cmp.Or(named["lfs.url"], named[ofRemote+"lfsurl"], derived)},
+		{"lfs.pushurl", cmp.Or(named["lfs.pushurl"], named["lfs.url"], named[ofRemote+"lfspushurl"], named[ofRemote+"lfsurl"], derived)},
+	}, nil
+}
+
+// Local returns the settings by which git-lfs asks nothing but a repository on this machine, by its git directory.
+func Local(dir string) [][2]string {
+	return [][2]string{{"lfs.url", serverOf(dir)}, {"lfs.pushurl", serverOf(dir)}}
+}
+
+// serversOf returns the servers that a configuration names, by setting.
+func serversOf(ctx context.Context, git Git, of ...string) (map[string]string, error) {
+	a, err := git(ctx, "", append(append([]string{"config"}, of...), "--null", "--get-regexp", `^(lfs|remote\..*)\.(lfs)?(push)?url$`)...)
+	if err != nil {
+		return nil, err
+	}
+	if a.Code > 1 {
+		return nil, gitexec.Fatal("config", a)
+	}
+	named := map[string]string{}
+	for entry := range strings.SplitSeq(a.Out, "\x00") {
+		key, value, _ := strings.Cut(entry, "\n")
+		named[key] = value
+	}
+	return named, nil
+}
+
+// defaultConfig returns the object that is .lfsconfig on the default branch of a remote, "" for none.
+func defaultConfig(ctx context.Context, git Git, remote string) (string, error) {
+	branch := "refs/remotes/" + remote + "/HEAD"
+	if a, err := git(ctx, "", "rev-parse", "--is-bare-repository"); err != nil {
+		return "", err
+	} else if strings.TrimSpace(a.Out) == "true" {
+		branch = "HEAD"
+	}
+	a, err := git(ctx, "", "rev-parse", "--quiet", "--verify", branch+":.lfsconfig")
+	if err != nil || a.Code != 0 {
+		return "", err
+	}
+	return strings.TrimSpace(a.Out), nil
+}
+
+// serverOf returns the server of a remote where no setting names another one, as git-lfs derives it.
+func serverOf(url string) string {
+	switch {
+	case filepath.IsAbs(url):
+		return "file://" + filepath.ToSlash(url)
+	case !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://"):
+		return url
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git") + ".git/info/lfs"
 }
 
 // WithSettings adds settings to variables of git that may have some, as those of a credential.
@@ -256,8 +329,8 @@ func WithSettings(env []string, settings ...[2]string) (all []string) {
 	return append(all, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n))
 }
 
-// Push sends objects to a remote, by its name or URL. Without git-lfs it is an error: a branch
-// whose objects are missing at the remote cannot be checked out by others.
+// Push sends objects to a remote, by its name or URL. git has the settings of [Server]. Without git-lfs it is
+// an error: a branch whose objects are missing at the remote cannot be checked out by others.
 func Push(ctx context.Context, git Git, remote string, objects []string) error {
 	if filepath.IsAbs(remote) {
 		remote = "file://" + filepath.ToSlash(remote)

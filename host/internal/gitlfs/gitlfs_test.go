@@ -167,3 +167,46 @@ func TestObjects(t *testing.T) {
 		}
 	}
 }
+
+// The server is what the user's configuration says, or the default branch of the remote, or the URL: nothing
+// that the author of another branch has written.
+func TestServer(t *testing.T) {
+	dir, git := repository(t)
+	commit := func(ref, lfsconfig string) {
+		t.Helper()
+		put(t, filepath.Join(dir, ".lfsconfig"), lfsconfig)
+		must(t, git, "add", ".lfsconfig")
+		must(t, git, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "m")
+		must(t, git, "update-ref", ref, "HEAD")
+	}
+	server := func(remote, url, download, upload string) {
+		t.Helper()
+		got, err := gitlfs.Server(t.Context(), git, remote, url)
+		if want := [][2]string{{"lfs.url", download}, {"lfs.pushurl", upload}}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", url, got, err, want)
+		}
+	}
+	for url, want := range map[string]string{
+		"https://host/a/b": "https://host/a/b.git/info/lfs", "https://host/a/b/": "https://host/a/b.git/info/lfs", "http://host:80/b.git": "http://host:80/b.git/info/lfs",
+		"ssh://git@host/b": "ssh://git@host/b", "git@host:b": "git@host:b", "file:///b": "file:///b", dir: "file://" + filepath.ToSlash(dir),
+	} {
+		server("origin", url, want, want)
+	}
+	const url, derived = "https://host/b", "https://host/b.git/info/lfs"
+	commit("refs/heads/work", "[lfs]\n\turl = https://of-a-branch\n\tpushurl = https://of-a-branch\n")
+	server("origin", url, derived, derived)
+	commit("refs/remotes/origin/main", "[lfs]\n\turl = https://of-the-remote\n[remote \"other\"]\n\tlfsurl = https://of-other\n")
+	must(t, git, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+	commit("refs/heads/work", "[lfs]\n\turl = https://of-a-branch\n")
+	server("origin", url, "https://of-the-remote", "https://of-the-remote")
+	server("other", url, derived, derived)
+	must(t, git, "config", "remote.origin.lfspushurl", "https://push-to")
+	server("origin", url, "https://of-the-remote", "https://of-the-remote") // as git-lfs does
+	must(t, git, "config", "lfs.pushurl", "https://push-to")
+	server("origin", url, "https://of-the-remote", "https://push-to")
+	must(t, git, "config", "lfs.url", "https://of-the-user")
+	server("origin", url, "https://of-the-user", "https://push-to")
+	must(t, git, "config", "--unset", "lfs.url")
+	must(t, git, "config", "core.bare", "true")
+	server("origin", url, "https://of-a-branch", "https://push-to") // the default branch of a mirror
+}

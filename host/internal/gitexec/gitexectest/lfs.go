@@ -1,6 +1,8 @@
 package gitexectest
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,6 +94,17 @@ func WithoutLFS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
+}
+
+// OtherServer returns a file .lfsconfig that names a server, which no git-lfs may ask.
+func OtherServer(t *testing.T) (text string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("git-lfs asks the server that a branch names: %s %s", r.Method, r.URL)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(s.Close)
+	return "[lfs]\n\turl = " + s.URL + "/a\n\tpushurl = " + s.URL + "/b\n[remote \"origin\"]\n\tlfsurl = " + s.URL + "/c\n\tlfspushurl = " + s.URL + "/d\n"
 }
 
 // LFSObjects returns the names of the objects in the git directory dir.
