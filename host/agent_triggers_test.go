@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // TestTriggersOfAgentsLookInTheWorkspace: a file trigger says that files change, and an agent's says it
@@ -62,5 +65,65 @@ func TestTriggersOfAgentsLookInTheWorkspace(t *testing.T) {
 	}
 	if !armed(command.ByUser, outside) {
 		t.Error("a person's is not armed")
+	}
+}
+
+// TestPausedTriggersOfAPersonStayPaused: neither a resume of an agent ends a person's pause, nor one that it
+// puts in its place and that ends by itself. Its own pause it may end.
+func TestPausedTriggersOfAPersonStayPaused(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	call := func(by command.By, name string, params map[string]any) error {
+		t.Helper()
+		data, err := json.Marshal(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := &command.Call{Command: name, By: by, Params: data}
+		if by == command.ByAgent {
+			call.As = "ci"
+		}
+		_, err = h.CallAs(t.Context(), call)
+		return err
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	paused := func() runtime.TriggerInfo {
+		t.Helper()
+		list, err := h.Runtime().Triggers("nightly")
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		return list[0]
+	}
+	must(call(command.ByUser, "sentinel/create", map[string]any{"definition": map[string]any{
+		"id": "nightly", "name": "nightly", "trigger": map[string]any{"type": "schedule", "cron": "0 3 * * *"},
+		"steps": []any{map[string]any{"type": "set", "values": map[string]any{"a": 1}}},
+	}}))
+	of := map[string]any{"sentinelId": "nightly"}
+	must(call(command.ByUser, "sentinel/pause", of))
+	for name, params := range map[string]map[string]any{
+		"sentinel/resume": of, "sentinel/pause": {"sentinelId": "nightly", "until": time.Now().Add(time.Hour).Format(time.RFC3339)},
+	} {
+		for _, by := range []command.By{command.ByAgent, command.ByModel} {
+			if err := call(by, name, params); abi.CodeOf(err) != abi.Denied {
+				t.Errorf("%s by %s: %v", name, by, err)
+			}
+		}
+	}
+	if got := paused(); !got.Paused || !got.PausedUntil.IsZero() || got.PausedBy != string(command.ByUser) {
+		t.Errorf("%+v", got)
+	}
+	must(call(command.ByUser, "sentinel/resume", of))
+	must(call(command.ByAgent, "sentinel/pause", of))
+	if got := paused(); !got.Paused || got.PausedBy != string(command.ByAgent) {
+		t.Errorf("%+v", got)
+	}
+	must(call(command.ByAgent, "sentinel/resume", of))
+	if paused().Paused {
+		t.Error("an agent has not ended its own pause")
 	}
 }

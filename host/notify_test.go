@@ -116,7 +116,7 @@ func TestNotifiedOfOverdueRuns(t *testing.T) {
 		"trigger": {"type": "schedule", "cronExpression": "0 0 1 1 *", "catchUp": "none", "expectWithinMs": 1000}}}`, nil)
 	must(t, h, "sentinel/create", `{"definition": {"id": "often", "name": "o", "steps": [], "loop": {"type": "once"},
 		"trigger": {"type": "schedule", "cronExpression": "*/20 * * * * *", "expectWithinMs": 1000}}}`, nil)
-	if err := h.Runtime().PauseTriggers(t.Context(), "often", true); err != nil {
+	if err := h.Runtime().PauseTriggers(t.Context(), "often", runtime.TriggerPause{}); err != nil {
 		t.Fatal(err)
 	}
 	got := v.messages(t, h, 1, 1)[0]

@@ -42,7 +42,7 @@ func TestOverdueEvent(t *testing.T) {
 		if n := len(alarms()); n != 0 {
 			t.Fatalf("%d alarms although the run has completed", n)
 		}
-		if err := rt.PauseTriggers(t.Context(), "nightly", true); err != nil {
+		if err := rt.PauseTriggers(t.Context(), "nightly", runtime.TriggerPause{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
@@ -121,7 +121,7 @@ func TestOverdueBesideUnstoredRun(t *testing.T) {
 			if err := rt.Arm(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := rt.PauseTriggers(t.Context(), "nightly", true); err != nil {
+			if err := rt.PauseTriggers(t.Context(), "nightly", runtime.TriggerPause{}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + time.Minute))) // within the time of the next run

@@ -120,9 +120,9 @@ func TestTriggerHammer(t *testing.T) {
 			case 0:
 				return s.Delete(ctx, id, runtime.AnyRevision)
 			case 1:
-				return s.PauseTriggers(ctx, id, true)
+				return s.PauseTriggers(ctx, id, runtime.TriggerPause{})
 			case 2, 3:
-				return s.PauseTriggers(ctx, id, false)
+				return s.ResumeTriggers(ctx, id)
 			}
 			edit(id, rng)
 			return nil
@@ -154,7 +154,7 @@ func TestTriggerHammer(t *testing.T) {
 	}
 	for _, id := range ids {
 		edit(id, setup)
-		if err := s.PauseTriggers(within(t), id, false); err != nil {
+		if err := s.ResumeTriggers(within(t), id); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -542,7 +542,7 @@ func TestPauseTriggers(t *testing.T) {
 	s := serve(t, db, runtime.Options{})
 	s.save(t, "a", `"concurrency":"queue","trigger":[{"type":"list","n":3},{"type":"event","event":"go"},{"type":"hook"}]`)
 	until(t, "the list", func() bool { return s.info(t, "a", 0).Fired == 3 })
-	if err := s.PauseTriggers(within(t), "a", true); err != nil {
+	if err := s.PauseTriggers(within(t), "a", runtime.TriggerPause{}); err != nil {
 		t.Fatal(err)
 	}
 	check := func(s serving) {
@@ -571,14 +571,14 @@ func TestPauseTriggers(t *testing.T) {
 	if n := s.info(t, "a", 1).Fired; n != 0 {
 		t.Errorf("%d events fired", n)
 	}
-	if err := s.PauseTriggers(within(t), "a", false); err != nil {
+	if err := s.ResumeTriggers(within(t), "a"); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the event", func() bool { return s.info(t, "a", 1).Fired == 1 })
 	if i := s.info(t, "a", 0); !i.Armed || i.Paused || i.Next.IsZero() || i.Fired != 3 {
 		t.Errorf("%+v", i)
 	}
-	if err := s.PauseTriggers(within(t), "none", true); abi.CodeOf(err) != abi.NotFound {
+	if err := s.PauseTriggers(within(t), "none", runtime.TriggerPause{}); abi.CodeOf(err) != abi.NotFound {
 		t.Errorf("of no sentinel: %v", err)
 	}
 }
@@ -698,7 +698,7 @@ func TestCloseWhileTheStoreStalls(t *testing.T) {
 		}
 	})
 	waits.Go(func() {
-		if err := s.PauseTriggers(within(t), "a", true); err == nil {
+		if err := s.PauseTriggers(within(t), "a", runtime.TriggerPause{}); err == nil {
 			t.Error("a pause was kept")
 		}
 	})

@@ -23,6 +23,7 @@ import (
 // What callers and observers see of triggers, see package trigger.
 type (
 	TriggerInfo     = trigger.Info
+	TriggerPause    = trigger.Pause
 	TriggerRequests = trigger.Requests
 	TriggerCounts   = trigger.Counts
 	TriggerFired    = trigger.Fired
@@ -98,27 +99,31 @@ func (rt *Runtime) UpcomingTriggers(id sentinels.ID, n int) ([]TriggerInfo, erro
 	return rt.dispatch.Triggers(id, n)
 }
 
-// PauseTriggers pauses the triggers of a sentinel, or ends the pause, durably. While
+// PauseTriggers pauses the triggers of a sentinel durably; a pause that they have is replaced. While
 // they are paused nothing fires and nothing that waits starts. Kinds that can do so
 // report afterwards what happened meanwhile, schedules as their catch-up says.
-func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, paused bool) error {
-	return rt.pauseTriggers(ctx, id, paused, time.Time{})
+func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, p TriggerPause) error {
+	if err := rt.changesTriggers(id); err != nil {
+		return err
+	}
+	return rt.dispatch.Pause(ctx, id, p)
 }
 
-// PauseTriggersUntil pauses the triggers of a sentinel until a time, durably; a pause that they
-// have is replaced. The pause ends by itself at that time, or later when triggers are armed.
-func (rt *Runtime) PauseTriggersUntil(ctx context.Context, id sentinels.ID, until time.Time) error {
-	return rt.pauseTriggers(ctx, id, true, until.UTC())
+// ResumeTriggers ends the pause of the triggers of a sentinel, durably.
+func (rt *Runtime) ResumeTriggers(ctx context.Context, id sentinels.ID) error {
+	if err := rt.changesTriggers(id); err != nil {
+		return err
+	}
+	return rt.dispatch.Resume(ctx, id)
 }
 
-func (rt *Runtime) pauseTriggers(ctx context.Context, id sentinels.ID, paused bool, until time.Time) error {
+// changesTriggers returns why the triggers of a sentinel cannot be paused or resumed.
+func (rt *Runtime) changesTriggers(id sentinels.ID) error {
 	if err := rt.writable(); err != nil {
 		return err
 	}
-	if _, err := rt.Definition(id); err != nil {
-		return err
-	}
-	return rt.dispatch.Pause(ctx, id, paused, until)
+	_, err := rt.Definition(id)
+	return err
 }
 
 // Receive passes a request from outside to a trigger of a sentinel and returns the

@@ -7,6 +7,12 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
+// A Pause is one of all triggers of a sentinel.
+type Pause struct {
+	Until time.Time // it ends by itself then, or later when triggers are armed; zero for never
+	By    string    // who pauses, for [Info]
+}
+
 // Info is what one trigger of a sentinel waits for, and what became of all its
 // firings.
 type Info struct {
@@ -21,6 +27,7 @@ type Info struct {
 	Paused bool   `json:"paused,omitempty"`
 	// PausedUntil is when the pause ends by itself, zero for never.
 	PausedUntil time.Time `json:"pausedUntil,omitzero"`
+	PausedBy    string    `json:"pausedBy,omitempty"` // see [Pause]
 	// Ended is why it starts nothing any more, by its options maxRuns and until; empty while it does.
 	Ended string `json:"ended,omitempty"`
 	// Problem is the reason why it is not armed, or why its newest firing could not be used.

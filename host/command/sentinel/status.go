@@ -121,8 +121,8 @@ func (f family) idle(in statusIn) (statusOut, error) {
 	if def, err := f.rt.Decoded(s); err == nil {
 		out.State.Name = def.Name
 	}
-	if paused, until := f.triggersPaused(s.ID); paused {
-		out.State.Status, out.State.Reason = sentinels.StatusPaused, pausedReason(until)
+	if t, paused := f.triggersPaused(s.ID); paused {
+		out.State.Status, out.State.Reason = sentinels.StatusPaused, pausedReason(t.PausedUntil)
 	}
 	out.State.NextFire = f.nextFire(s.ID)
 	return out, nil

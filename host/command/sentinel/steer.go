@@ -76,17 +76,11 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 		if err != nil {
 			return runtime.RunInfo{}, err
 		}
-		if err := f.keepsGate(call, in.SentinelID); err != nil {
-			return runtime.RunInfo{}, err
-		}
-		return f.pauseTriggers(ctx, in.SentinelID, true, until)
+		return f.pauseTriggers(ctx, call, in.SentinelID, until)
 	}
 	info, err := f.target(in.targetIn, false)
 	if abi.CodeOf(err) == abi.NotFound && in.Run == "" && in.SentinelID != "" {
-		if err := f.keepsGate(call, in.SentinelID); err != nil {
-			return info, err
-		}
-		return f.pauseTriggers(ctx, in.SentinelID, true, time.Time{})
+		return f.pauseTriggers(ctx, call, in.SentinelID, time.Time{})
 	}
 	if err != nil {
 		return info, err
@@ -147,10 +141,10 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	info, err := f.target(targetIn{in.Run, in.SentinelID}, false)
 	paused := false
 	if in.Run == "" && in.SentinelID != "" {
-		paused, _ = f.triggersPaused(sentinels.ID(in.SentinelID))
+		_, paused = f.triggersPaused(sentinels.ID(in.SentinelID))
 	}
 	if paused {
-		resumed, failed := f.pauseTriggers(ctx, in.SentinelID, false, time.Time{})
+		resumed, failed := f.resumeTriggers(ctx, call, in.SentinelID)
 		if failed != nil || abi.CodeOf(err) == abi.NotFound || err == nil && info.Status != sentinels.StatusPaused {
 			return resumed, failed
 		}
@@ -161,7 +155,7 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	if err := liftsQuarantine(call, "resume", info); err != nil {
 		return info, err
 	}
-	if by := info.PausedBy(); by != "" && call.Bounded() && by != string(command.ByAgent) && by != string(command.ByModel) {
+	if by := info.PausedBy(); by != "" && !mayResume(call, by) {
 		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: %s paused it, so only a person resumes it", info.ID, by), Hint: "sentinel resume " + string(info.ID) + ", by a person"}
 	}
 	more := runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls}
@@ -183,6 +177,11 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// mayResume reports whether a caller may end a pause: what a person paused, only a person resumes.
+func mayResume(call *command.Call, by string) bool {
+	return !call.Bounded() || by == string(command.ByAgent) || by == string(command.ByModel)
 }
 
 // movedTo returns the folder that a run is moved to, as an absolute path; empty for none. A run that

@@ -2,6 +2,8 @@ package sentinel
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,34 +108,48 @@ func (f family) triggersBySentinel(id sentinels.ID) (map[sentinels.ID][]listedTr
 	return by, nil
 }
 
-// pauseTriggers is what pausing and resuming mean for a sentinel that has no
-// run: its triggers fire no more, or again. A sentinel without triggers has
-// nothing that could be held back.
-func (f family) pauseTriggers(ctx context.Context, id string, paused bool, until time.Time) (runtime.RunInfo, error) {
+// pauseTriggers is what pausing means for a sentinel that has no run: its triggers fire no more.
+func (f family) pauseTriggers(ctx context.Context, call *command.Call, id string, until time.Time) (runtime.RunInfo, error) {
+	if err := f.keepsGate(call, id); err != nil {
+		return runtime.RunInfo{}, err
+	}
+	info, err := f.withTriggers(call, "pause", id)
+	if err != nil {
+		return info, err
+	}
+	info.Status, info.Reason = sentinels.StatusPaused, pausedReason(until)
+	return info, f.rt.PauseTriggers(ctx, info.Sentinel, runtime.TriggerPause{Until: until, By: string(call.By)})
+}
+
+// resumeTriggers ends the pause of pauseTriggers.
+func (f family) resumeTriggers(ctx context.Context, call *command.Call, id string) (runtime.RunInfo, error) {
+	info, err := f.withTriggers(call, "resume", id)
+	if err != nil {
+		return info, err
+	}
+	return info, f.rt.ResumeTriggers(ctx, info.Sentinel)
+}
+
+// withTriggers returns a sentinel whose triggers the caller may pause or resume. A pause of a person
+// is not replaced, because the new one may end, or may be ended, by itself or by an agent. A sentinel
+// without triggers has nothing that could be held back.
+func (f family) withTriggers(call *command.Call, what, id string) (info runtime.RunInfo, err error) {
 	s, err := f.rt.Definition(sentinels.ID(id))
 	if err != nil {
-		return runtime.RunInfo{}, err
+		return info, err
 	}
 	def, err := f.rt.Decoded(s)
 	if err != nil {
-		return runtime.RunInfo{}, err
+		return info, err
 	}
 	if len(def.Triggers) == 0 {
-		return runtime.RunInfo{}, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
+		return info, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
 	}
-	if until.IsZero() {
-		err = f.rt.PauseTriggers(ctx, s.ID, paused)
-	} else {
-		err = f.rt.PauseTriggersUntil(ctx, s.ID, until)
+	if t, paused := f.triggersPaused(s.ID); paused && !mayResume(call, t.PausedBy) {
+		return info, &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s the triggers of sentinel %q: a person paused them, so only a person resumes them", what, id),
+			Hint: "sentinel resume " + id + ", by a person; name a run to " + what + " it alone"}
 	}
-	if err != nil {
-		return runtime.RunInfo{}, err
-	}
-	info := runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}
-	if paused {
-		info.Status, info.Reason = sentinels.StatusPaused, pausedReason(until)
-	}
-	return info, nil
+	return runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}, nil
 }
 
 // pausedReason says what the pause of triggers means.
@@ -144,17 +160,15 @@ func pausedReason(until time.Time) string {
 	return "its triggers do not fire until " + until.UTC().Format(time.RFC3339)
 }
 
-// triggersPaused reports whether triggers of the sentinel are paused, and until when; the zero time is
-// until a resume.
-func (f family) triggersPaused(id sentinels.ID) (paused bool, until time.Time) {
+// triggersPaused returns a paused trigger of the sentinel, if it has one: all are paused at once.
+func (f family) triggersPaused(id sentinels.ID) (t runtime.TriggerInfo, paused bool) {
 	all, err := f.rt.Triggers(id)
 	if err != nil {
-		return false, until // unknown, so the run is meant
+		return t, false // unknown, so the run is meant
 	}
-	for _, t := range all {
-		if t.Paused {
-			return true, t.PausedUntil
-		}
+	i := slices.IndexFunc(all, func(t runtime.TriggerInfo) bool { return t.Paused })
+	if i < 0 {
+		return t, false
 	}
-	return false, until
+	return all[i], true
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/dispatch"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
@@ -58,7 +59,7 @@ func TestOverdue(t *testing.T) {
 			}
 		}, want: "no run completed within 10m0s: run run001 is failed"},
 		{name: "paused", options: `{"expect":"started"}`, before: func(t *testing.T, h *harness) {
-			if err := h.Pause(t.Context(), "s", true, time.Time{}); err != nil {
+			if err := h.Pause(t.Context(), "s", trigger.Pause{}); err != nil {
 				t.Fatal(err)
 			}
 		}, want: "the triggers are paused"},

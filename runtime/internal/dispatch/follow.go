@@ -19,13 +19,19 @@ func (d *Dispatcher) Refresh(ctx context.Context, id sentinels.ID) error {
 	return d.refresh(ctx, id, false)
 }
 
-// Pause pauses the triggers of a sentinel, or ends the pause, durably. While they
+// Pause pauses the triggers of a sentinel durably; a pause that they have is replaced. While they
 // are paused nothing fires and nothing that waits starts. Kinds that can do so
-// report afterwards what happened meanwhile, schedules as their catch-up says. The pause
-// ends by itself at until, or when triggers are armed after it; zero is never.
-func (d *Dispatcher) Pause(ctx context.Context, id sentinels.ID, paused bool, until time.Time) error {
-	put := encodePut(bucketTriggers, sentinelPrefix(id), sentinelRecord{Paused: paused, Until: until})
-	put.Delete = !paused
+// report afterwards what happened meanwhile, schedules as their catch-up says.
+func (d *Dispatcher) Pause(ctx context.Context, id sentinels.ID, p trigger.Pause) error {
+	return d.setPause(ctx, id, encodePut(bucketTriggers, sentinelPrefix(id), sentinelRecord{Paused: true, Until: p.Until.UTC(), By: p.By}))
+}
+
+// Resume ends the pause of the triggers of a sentinel, durably.
+func (d *Dispatcher) Resume(ctx context.Context, id sentinels.ID) error {
+	return d.setPause(ctx, id, store.Put{Bucket: bucketTriggers, Key: sentinelPrefix(id), Delete: true})
+}
+
+func (d *Dispatcher) setPause(ctx context.Context, id sentinels.ID, put store.Put) error {
 	if err := d.opt.Store.Enqueue(store.Batch{Puts: []store.Put{put}}).Wait(ctx); err != nil {
 		return err
 	}

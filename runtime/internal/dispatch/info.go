@@ -47,7 +47,7 @@ func (d *Dispatcher) revisions(id sentinels.ID) ([]Revision, error) {
 
 func (s *armedSentinel) infos(now time.Time, armed bool, upcoming int) []trigger.Info {
 	if s.problem != "" {
-		return []trigger.Info{{Sentinel: s.id, Index: -1, Problem: s.problem, Paused: s.paused, PausedUntil: s.until}}
+		return []trigger.Info{{Sentinel: s.id, Index: -1, Problem: s.problem, Paused: s.paused, PausedUntil: s.until, PausedBy: s.pausedBy}}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *armedSentinel) infos(now time.Time, armed bool, upcoming int) []trigger
 func (t *armedTrigger) info(now time.Time, armed bool, queued, upcoming int) trigger.Info {
 	i := trigger.Info{
 		Sentinel: t.s.id, Index: t.index, Name: t.name, Type: t.def.Type, Detail: t.s.d.opt.Kinds.Detail(t.def),
-		Armed: armed && t.armed != nil && !t.s.paused, Paused: t.s.paused, PausedUntil: t.s.until, Problem: t.broken,
+		Armed: armed && t.armed != nil && !t.s.paused, Paused: t.s.paused, PausedUntil: t.s.until, PausedBy: t.s.pausedBy, Problem: t.broken,
 		LastFire: t.rec.LastFire, LastOutcome: t.rec.LastOutcome, LastReason: t.rec.LastReason, LastRun: t.rec.LastRun,
 		Counts: t.rec.Counts, Waiting: queued, Skips: t.rec.Skips,
 		Requests: t.requests(),

@@ -240,7 +240,7 @@ func TestReceive(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Outcome != triggers.Started {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if err := h.Pause(t.Context(), "s", true, time.Time{}); err != nil {
+	if err := h.Pause(t.Context(), "s", trigger.Pause{}); err != nil {
 		t.Fatal(err)
 	}
 	code(abi.Conflict)

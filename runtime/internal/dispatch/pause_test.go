@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
+	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 )
 
 // paused returns how the triggers of sentinel s are paused.
@@ -22,7 +23,7 @@ func (h *harness) paused(t *testing.T) (paused bool, until time.Time) {
 // pauseFor pauses the triggers of sentinel s.
 func (h *harness) pauseFor(t *testing.T, d time.Duration) {
 	t.Helper()
-	if err := h.Pause(t.Context(), "s", true, time.Now().Add(d)); err != nil {
+	if err := h.Pause(t.Context(), "s", trigger.Pause{Until: time.Now().Add(d)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,7 +103,7 @@ func TestPauseDoesNotEndByItself(t *testing.T) {
 		h := newHarness(t, store.NewMemory())
 		h.arm(t, "s", "", `{}`)
 		h.pauseFor(t, time.Hour)
-		if err := h.Pause(t.Context(), "s", true, time.Time{}); err != nil {
+		if err := h.Pause(t.Context(), "s", trigger.Pause{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Hour)

@@ -64,6 +64,7 @@ func (r *record) read(log int) *readMark {
 type sentinelRecord struct {
 	Paused bool      `json:"paused"`
 	Until  time.Time `json:"until,omitzero"` // when the pause ends by itself, zero for never
+	By     string    `json:"by,omitempty"`   // empty in records of earlier versions
 }
 
 // over reports whether the pause has ended by itself.

@@ -31,6 +31,7 @@ type armedSentinel struct {
 	overlap   sentinels.Overlap
 	paused    bool
 	until     time.Time // when the pause ends by itself, zero for never
+	pausedBy  string
 	problem   string    // why the definition cannot be read; it has no triggers then
 	triggers  []*armedTrigger
 	watched   []*armedTrigger         // those that may expect runs: also of a definition that cannot be read
@@ -64,7 +65,7 @@ func readArmed(d *Dispatcher, r Revision, starting bool) (s *armedSentinel, b st
 	if all.over(d.opt.Now()) {
 		b.Puts = append(b.Puts, store.Put{Bucket: bucketTriggers, Key: sentinelPrefix(s.id), Delete: true})
 	} else {
-		s.paused, s.until = all.Paused, all.Until
+		s.paused, s.until, s.pausedBy = all.Paused, all.Until, all.By
 	}
 	if err := s.readQueue(); err != nil {
 		return nil, b, nil, err
