@@ -66,6 +66,9 @@ func LFS(t *testing.T, real bool) (settings [][2]string) {
 	t.Helper()
 	settings = [][2]string{{"filter.lfs.clean", "git-lfs clean -- %f"}, {"filter.lfs.smudge", "git-lfs smudge -- %f"}, {"filter.lfs.required", "true"}}
 	if real {
+		if testing.Short() {
+			t.Skip("-short: the stand-in of git-lfs is tested alone")
+		}
 		if _, err := exec.LookPath("git-lfs"); err != nil {
 			t.Skip("git-lfs is not on this machine: the stand-in is tested alone")
 		}
