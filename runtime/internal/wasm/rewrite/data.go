@@ -29,35 +29,38 @@ func mergeSegments(m *binary.Module) []byte {
 			return nil
 		}
 	}
-	size := mergeGap
-	for _, s := range segs {
-		size += s.Data.End - s.Data.Start
-	}
-	content := make([]byte, 0, size+size/16)
-	// Each turn merges one segment and those that follow within the gap.
-	n, fill := uint32(0), 0
-	for i := 0; i < len(segs); n++ {
-		first := i
+	// A group is a segment and those that follow within the gap. The section is megabytes: it is
+	// allocated once, with its size.
+	size, fill, groups := 5, 0, make([]int, 0, 64)
+	for i := 0; i < len(segs); {
+		size += segs[i].Data.End - segs[i].Data.Start + 16
 		for i++; i < len(segs); i++ {
 			gap := uint64(segs[i].Offset) - end(segs[i-1])
 			if gap > mergeGap || fill+int(gap) > mergeFill {
 				break
 			}
 			fill += int(gap)
+			size += segs[i].Data.End - segs[i].Data.Start
 		}
+		groups = append(groups, i)
+	}
+	content, first := binary.AppendU32(make([]byte, 0, size+fill), uint32(len(groups))), 0
+	var zeros [mergeGap]byte
+	for _, last := range groups {
 		at := segs[first].Offset
 		content = append(content, 0, 0x41)
 		content = binary.AppendS64(content, int64(int32(at)))
 		content = append(content, 0x0b)
-		content = binary.AppendU32(content, uint32(end(segs[i-1])-uint64(at)))
-		for j, s := range segs[first:i] {
-			if j > 0 {
-				content = append(content, make([]byte, uint64(s.Offset)-end(segs[first+j-1]))...)
+		content = binary.AppendU32(content, uint32(end(segs[last-1])-uint64(at)))
+		for j := first; j < last; j++ {
+			if j > first {
+				content = append(content, zeros[:uint64(segs[j].Offset)-end(segs[j-1])]...)
 			}
-			content = append(content, m.Raw[s.Data.Start:s.Data.End]...)
+			content = append(content, m.Raw[segs[j].Data.Start:segs[j].Data.End]...)
 		}
+		first = last
 	}
-	return append(binary.AppendU32(nil, n), content...)
+	return content
 }
 
 // end returns the address after the last byte of a segment.

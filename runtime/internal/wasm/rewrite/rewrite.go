@@ -17,10 +17,9 @@ const MaxSize = 2 * binary.MaxModule
 // debug code would read them.
 func Rewrite(m *binary.Module, importModule func(binary.Import) string) []byte {
 	r := rewriter{m}
-	out := make([]byte, 0, len(r.Raw)+len(r.Raw)/16+8)
-	out = append(out, r.Raw[:8]...)
 	types, wraps := r.wrapTypes()
 	bulk := r.bulkTypeIndex(&types)
+	size, contents := 8, make([][]byte, 0, len(r.Sections))
 	for _, s := range r.Sections {
 		content := r.Raw[s.Start:s.End]
 		switch s.ID {
@@ -39,9 +38,14 @@ func Rewrite(m *binary.Module, importModule func(binary.Import) string) []byte {
 				content = merged
 			}
 		}
+		size += len(content) + 6
+		contents = append(contents, content)
+	}
+	out := append(make([]byte, 0, size), r.Raw[:8]...)
+	for i, s := range r.Sections {
 		out = append(out, s.ID)
-		out = binary.AppendU32(out, uint32(len(content)))
-		out = append(out, content...)
+		out = binary.AppendU32(out, uint32(len(contents[i])))
+		out = append(out, contents[i]...)
 	}
 	return out
 }
