@@ -22,7 +22,7 @@ type Limits struct {
 	AgentMemory      int64         // the same of a run whose definition a model or an agent wrote, within Memory. Default 1 GiB
 	AgentRuns        int           // unfinished runs of an agent, or of all models; beyond it steps wait that start a child, and other starts are refused. Default 200
 	AgentQuestions   int           // approvals that unfinished runs of an agent, or of all models, wait for; a further one fails its step. Default 200
-	AgentStarts      int           // runs that the triggers of an agent's definitions, or of all models', and its events start in a minute; a quarter of these at once. Default 120
+	AgentStarts      int           // runs that the triggers of an agent's definitions, or of all models', start in a minute; a quarter of these at once. Default 120
 	AgentBytes       int64         // bytes of variables, inputs and events that these runs were started with, and as many of kept revisions of definitions. Default 64 MiB
 	AgentDefinitions int           // definitions of an agent, or of all models; all of them together may have four times as many. Default 500
 	VariableMemory   int64         // bytes of variables of a run without maxMemoryMb, within Memory. Default 1 GiB

@@ -189,14 +189,12 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 	s := dec.t.s
 	active := s.d.activeRuns(s.id)
 	undecided := s.d.undecided(active)
-	by := s.startsFor(f)
-	passes := s.delayed && by == "" // what waits is an agent's
-	free := len(active) == 0 && (len(s.queue) == 0 || passes)
+	free := len(active) == 0 && len(s.queue) == 0
 	policy := s.policy(dec.t)
 	parallel := policy == sentinels.OverlapParallel && len(active) < maxParallel
 	switch {
-	case (free || parallel) && !passes && (s.delayed || s.d.rates.take(by) > 0):
-		return dec.enqueue(f, policy, s.d.rates.reason(by)) // also with skip, since no run is active that would do its work
+	case (free || parallel) && (s.delayed || s.d.rates.take(s.by) > 0):
+		return dec.enqueue(f, policy, s.d.rates.reason(s.by)) // also with skip, since no run is active that would do its work
 	case free:
 		return dec.start(f)
 	case parallel:
@@ -215,7 +213,7 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 			}
 			reason = cmp.Or(why, reason)
 		} else if s.delayed {
-			reason = s.d.rates.reason(by)
+			reason = s.d.rates.reason(s.by)
 			dec.held = int(dec.rec.Skips.Count) + 1
 		}
 		reason = dec.skip(f, active, reason)
@@ -226,7 +224,7 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 	case policy == sentinels.OverlapRestart:
 		return dec.enqueue(f, policy, "the active run is stopped for it")
 	case len(active) == 0 && s.delayed:
-		return dec.enqueue(f, policy, s.d.rates.reason(by))
+		return dec.enqueue(f, policy, s.d.rates.reason(s.by))
 	default:
 		return dec.enqueue(f, policy, "a run is active")
 	}

@@ -56,7 +56,7 @@ type Options struct {
 	// it. key is unique among the events of the sentinel.
 	Announce func(id sentinels.ID, word, key string, data any, b store.Batch) *store.Ticket
 
-	// AgentStarts bounds the runs that the triggers of the sentinels of an agent, or of all models, and its events start in a
+	// AgentStarts bounds the runs that the triggers of the sentinels of an agent, or of all models, start in a
 	// minute. Default 0: no bound.
 	AgentStarts int
 

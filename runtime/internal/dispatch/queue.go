@@ -218,8 +218,7 @@ func (s *armedSentinel) startNext() (turn, error) {
 	if s.delayed { // another drain waits
 		return turn{}, nil
 	}
-	f := q.Firing.firing()
-	if wait := s.d.rates.take(s.startsFor(f)); wait > 0 {
+	if wait := s.d.rates.take(s.by); wait > 0 {
 		s.delayed = true
 		return turn{wait: wait, again: true}, nil
 	}
@@ -229,7 +228,7 @@ func (s *armedSentinel) startNext() (turn, error) {
 	dec.waited = true
 	dec.puts = append(dec.puts, store.Put{Bucket: bucketQueue, Key: key, Delete: true})
 	dec.done = append(dec.done, func() { s.remove(0) })
-	_, _, err = dec.start(f)
+	_, _, err = dec.start(q.Firing.firing())
 	return turn{again: err == nil}, err
 }
 

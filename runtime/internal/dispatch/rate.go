@@ -5,12 +5,10 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// startRates bound how many runs the triggers of the sentinels of an agent, or of all models, and its events start: hundreds
-// of schedules of a second each would else keep the disk and the processors from the runs of persons. A
+// startRates bound how many runs the triggers of the sentinels of an agent, or of all models, start: hundreds of
+// schedules of a second each would else keep the disk and the processors from the runs of persons. A
 // quarter of what a minute has may start at once, and then one after the other.
 //
 // # Concurrency
@@ -61,14 +59,5 @@ func (r *startRates) take(by string) (wait time.Duration) {
 
 // reason says why a firing waits.
 func (r *startRates) reason(by string) string {
-	return fmt.Sprintf("triggers and events of %s start at most %d runs a minute (limits.agentStarts)", by, r.perMinute)
-}
-
-// startsFor returns the agent or model whose rate the run of a firing is of, "" for a person: the one whose sentinel
-// it is, or whose event starts the sentinel of a person.
-func (s *armedSentinel) startsFor(f triggers.Firing) string {
-	if s.by == "" && f.Event != nil {
-		return f.Event.By
-	}
-	return s.by
+	return fmt.Sprintf("the triggers of %s start at most %d runs a minute (limits.agentStarts)", by, r.perMinute)
 }

@@ -73,7 +73,7 @@ func TestStartsOfAgentsAreSpread(t *testing.T) {
 		if started < 8 || started > 10 || started+skipped+waiting != fired || fired != 300 {
 			t.Errorf("%d fired, %d started, %d skipped, %d wait", fired, started, skipped, waiting)
 		}
-		if n := len(reasons); n != skipped || !strings.Contains(reasons[n-1], "triggers and events of agent:ci start at most 8 runs a minute (limits.agentStarts)") {
+		if n := len(reasons); n != skipped || !strings.Contains(reasons[n-1], "the triggers of agent:ci start at most 8 runs a minute (limits.agentStarts)") {
 			t.Errorf("%d reasons, the last is %q", n, reasons[n-1])
 		}
 		first := 0 // lines of a log for the skipped
@@ -94,40 +94,6 @@ func TestStartsOfAgentsAreSpread(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestEventsOfAgentsAreSpread: the events of an agent start the sentinel of a person as often as its own triggers may start
-// runs, and what waits of them keeps no firing of a person back.
-func TestEventsOfAgentsAreSpread(t *testing.T) {
-	for _, policy := range []sentinels.Overlap{"", sentinels.OverlapQueue, sentinels.OverlapParallel} {
-		t.Run(string(policy), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newAgentHarness(t, store.NewMemory())
-				h.arm(t, "person", policy, `{}`)
-				for i := range 60 {
-					f := firing("of an agent")
-					f.Event.By = "agent:ci"
-					h.fire(t, "person", f)
-					h.endRuns(t)
-					synctest.Wait()
-					if i%10 == 9 {
-						if adm := h.fire(t, "person", firing("of a person")); adm.Outcome != triggers.Started {
-							t.Errorf("a person's: %+v", adm)
-						}
-						h.endRuns(t)
-					}
-					time.Sleep(time.Second)
-				}
-				begun := map[string]int{}
-				for _, e := range h.runs.event {
-					begun[e.Name]++
-				}
-				if n := begun["of an agent"]; begun["of a person"] != 6 || n < 8 || n > 10 {
-					t.Errorf("runs of %v", begun)
-				}
-			})
-		})
-	}
 }
 
 // TestHeldBackFiringsAreKept: what an agent's sentinel queues starts in order when the limit permits, also in the next process.
