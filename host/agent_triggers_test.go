@@ -69,7 +69,7 @@ func TestTriggersOfAgentsLookInTheWorkspace(t *testing.T) {
 }
 
 // TestPausedTriggersOfAPersonStayPaused: neither a resume of an agent ends a person's pause, nor one that it
-// puts in its place and that ends by itself. Its own pause it may end.
+// puts in its place and that ends by itself, nor a delete. Its own pause it may end.
 func TestPausedTriggersOfAPersonStayPaused(t *testing.T) {
 	h := open(t, host.Options{Workspace: t.TempDir()})
 	call := func(by command.By, name string, params map[string]any) error {
@@ -106,7 +106,7 @@ func TestPausedTriggersOfAPersonStayPaused(t *testing.T) {
 	of := map[string]any{"sentinelId": "nightly"}
 	must(call(command.ByUser, "sentinel/pause", of))
 	for name, params := range map[string]map[string]any{
-		"sentinel/resume": of, "sentinel/pause": {"sentinelId": "nightly", "until": time.Now().Add(time.Hour).Format(time.RFC3339)},
+		"sentinel/resume": of, "sentinel/delete": of, "sentinel/pause": {"sentinelId": "nightly", "until": time.Now().Add(time.Hour).Format(time.RFC3339)},
 	} {
 		for _, by := range []command.By{command.ByAgent, command.ByModel} {
 			if err := call(by, name, params); abi.CodeOf(err) != abi.Denied {

@@ -131,7 +131,7 @@ func (rt *Runtime) Pause(ctx context.Context, id sentinels.RunID, by string) err
 
 // PauseWith is [Runtime.Pause] with options. It returns when the pauses are
 // durable. With Tree a run that is paused already stays paused as it is: a later
-// resume of the tree leaves it so.
+// resume of the tree leaves it so. Over makes it one of this pause.
 func (rt *Runtime) PauseWith(ctx context.Context, id sentinels.RunID, opt PauseOptions) error {
 	return rt.exec.PauseWith(ctx, id, opt)
 }

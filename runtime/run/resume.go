@@ -8,6 +8,9 @@ import (
 type PauseOptions struct {
 	// By is the user who pauses the run. Default empty: not known.
 	By string
+	// Over makes the pause of a run that another user has paused one of this user. Default: it
+	// stays the other's.
+	Over bool
 	// Tree also pauses every descendant, including those that are started while the run
 	// is paused. Default: the run alone.
 	Tree bool

@@ -88,7 +88,7 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 	if err := liftsQuarantine(call, "pause", info); err != nil {
 		return info, err
 	}
-	opt := runtime.PauseOptions{By: string(call.By), Tree: in.Tree == nil || *in.Tree}
+	opt := runtime.PauseOptions{By: string(call.By), Tree: in.Tree == nil || *in.Tree, Over: !call.Bounded()}
 	if err := f.rt.PauseWith(ctx, info.ID, opt); err != nil {
 		return info, err
 	}

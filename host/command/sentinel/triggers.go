@@ -145,9 +145,8 @@ func (f family) withTriggers(call *command.Call, what, id string) (info runtime.
 	if len(def.Triggers) == 0 {
 		return info, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
 	}
-	if t, paused := f.triggersPaused(s.ID); paused && !mayResume(call, t.PausedBy) {
-		return info, &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s the triggers of sentinel %q: a person paused them, so only a person resumes them", what, id),
-			Hint: "sentinel resume " + id + ", by a person; name a run to " + what + " it alone"}
+	if err := f.keepsPause(call, s.ID, what+" the triggers of", "; name a run to "+what+" it alone"); err != nil {
+		return info, err
 	}
 	return runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}, nil
 }
@@ -158,6 +157,17 @@ func pausedReason(until time.Time) string {
 		return "its triggers do not fire"
 	}
 	return "its triggers do not fire until " + until.UTC().Format(time.RFC3339)
+}
+
+// keepsPause returns the error of a call that would end a pause of a person's. what is the call, and hint what
+// else to do.
+func (f family) keepsPause(call *command.Call, id sentinels.ID, what, hint string) error {
+	t, paused := f.triggersPaused(id)
+	if !paused || mayResume(call, t.PausedBy) {
+		return nil
+	}
+	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s sentinel %q: a person paused its triggers, so only a person resumes them", what, id),
+		Hint: "sentinel resume " + string(id) + ", by a person" + hint}
 }
 
 // triggersPaused returns a paused trigger of the sentinel, if it has one: all are paused at once.

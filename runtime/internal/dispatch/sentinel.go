@@ -32,7 +32,7 @@ type armedSentinel struct {
 	paused    bool
 	until     time.Time // when the pause ends by itself, zero for never
 	pausedBy  string
-	problem   string    // why the definition cannot be read; it has no triggers then
+	problem   string // why the definition cannot be read; it has no triggers then
 	triggers  []*armedTrigger
 	watched   []*armedTrigger         // those that may expect runs: also of a definition that cannot be read
 	begun     bool                    // run was called; guarded by Dispatcher.change

@@ -236,7 +236,7 @@ func (r *liveRun) atLimit(ctx context.Context, limit *step.LimitError) error {
 	if r.Definition().Safety.OnTimeout != sentinels.TimeoutPause {
 		return limit
 	}
-	r.pause(limit.Limit, limit.Limit, "", "")
+	r.pause(limit.Limit, limit.Limit, "")
 	return r.WaitWhilePaused(ctx)
 }
 
@@ -270,7 +270,7 @@ func (t *timeoutTimer) arm() {
 			r.cancel(limit)
 			return
 		}
-		r.pause(run.ReasonTimeout, run.ReasonTimeout, "", "")
+		r.pause(run.ReasonTimeout, run.ReasonTimeout, "")
 	})
 }
 

@@ -23,10 +23,10 @@ func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.P
 		with = id
 	}
 	if r := ex.live(id); r != nil {
-		tickets := []*store.Ticket{r.pause(run.PauseReason(opt.By), "", opt.By, with)}
+		tickets := []*store.Ticket{r.pauseBy(opt, with)}
 		if opt.Tree {
 			for _, c := range ex.liveDescendants(id) {
-				tickets = append(tickets, c.pause(run.PauseReason(opt.By), "", opt.By, with))
+				tickets = append(tickets, c.pauseBy(opt, with))
 			}
 		}
 		for _, t := range tickets {
@@ -51,7 +51,7 @@ func (ex *Executor) PauseWith(ctx context.Context, id sentinels.RunID, opt run.P
 
 // pauseStored pauses a run that no process executes, by a record in its journal.
 func (ex *Executor) pauseStored(ctx context.Context, info run.Info, opt run.PauseOptions, with sentinels.RunID) error {
-	if info.Status != sentinels.StatusPaused {
+	if info.Status != sentinels.StatusPaused || takesOver(opt, info) {
 		info.Status, info.Reason, info.PausedWith = sentinels.StatusPaused, run.PauseReason(opt.By), with
 		body := &journal.StatusBody{Status: info.Status, Reason: info.Reason, By: opt.By, With: with}
 		if err := ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Status, Status: body}); err != nil {
@@ -73,13 +73,30 @@ func (ex *Executor) pauseStored(ctx context.Context, info run.Info, opt run.Paus
 	return nil
 }
 
-// pause blocks the run at its next step. with is the run whose whole tree is paused,
+// takesOver reports whether a pause replaces that of a paused run: a user paused it, and no limit.
+func takesOver(opt run.PauseOptions, paused run.Info) bool {
+	by := paused.PausedBy()
+	return opt.Over && by != "" && by != opt.By
+}
+
+// pauseBy is pause for a user.
+func (r *liveRun) pauseBy(opt run.PauseOptions, with sentinels.RunID) *store.Ticket {
+	over := func(paused run.Info) bool { return takesOver(opt, paused) }
+	return r.pauseOver(journal.StatusBody{Reason: run.PauseReason(opt.By), By: opt.By, With: with}, over)
+}
+
+// pause blocks the run at its next step, for no user. with is the run whose whole tree is paused,
 // empty if only this run is. It returns nil if the run is paused or over already.
-func (r *liveRun) pause(reason, limit, by string, with sentinels.RunID) *store.Ticket {
+func (r *liveRun) pause(reason, limit string, with sentinels.RunID) *store.Ticket {
+	return r.pauseOver(journal.StatusBody{Reason: reason, Limit: limit, With: with}, func(run.Info) bool { return false })
+}
+
+// pauseOver is pause also for a run that is paused already, if over says so of it.
+func (r *liveRun) pauseOver(body journal.StatusBody, over func(paused run.Info) bool) *store.Ticket {
 	r.snap.Lock()
 	defer r.snap.Unlock()
 	r.mu.Lock()
-	if r.info.Status == sentinels.StatusPaused || r.info.Status.Final() {
+	if r.info.Status == sentinels.StatusPaused && !over(r.info) || r.info.Status.Final() {
 		r.mu.Unlock()
 		return nil
 	}
@@ -87,7 +104,8 @@ func (r *liveRun) pause(reason, limit, by string, with sentinels.RunID) *store.T
 	r.mu.Unlock()
 	r.gate.Shut()
 	r.clock.Pause()
-	return r.setStatus(journal.StatusBody{Status: sentinels.StatusPaused, Reason: reason, Limit: limit, By: by, With: with}, pending, nil)
+	body.Status = sentinels.StatusPaused
+	return r.setStatus(body, pending, nil)
 }
 
 // pauseWithParent pauses a new run whose parent was paused with its tree: a step of the
@@ -101,6 +119,6 @@ func (r *liveRun) pauseWithParent() {
 	up := r.parent.info
 	r.parent.mu.Unlock()
 	if up.Status == sentinels.StatusPaused && up.PausedWith != "" {
-		r.pause(up.Reason, "", "", up.PausedWith)
+		r.pause(up.Reason, "", up.PausedWith)
 	}
 }

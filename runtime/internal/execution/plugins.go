@@ -107,7 +107,7 @@ func (r *liveRun) pausedForPlugin() bool {
 
 // pauseForPlugin pauses the run before an iteration that would find a step without a plugin.
 func (r *liveRun) pauseForPlugin(missing error) {
-	r.pause(run.ReasonNoPlugin+textcut.Mark(missing.Error(), maxPluginReason), "", "", "")
+	r.pause(run.ReasonNoPlugin+textcut.Mark(missing.Error(), maxPluginReason), "", "")
 }
 
 // maxPluginReason limits the bytes of the reason of a pause.

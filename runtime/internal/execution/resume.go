@@ -1,8 +1,10 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
@@ -27,6 +29,9 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 			}
 			return ex.liftQuarantines(ctx, id, held, opt)
 		}
+		r.mu.Lock()
+		trees := treesOf(r.info)
+		r.mu.Unlock()
 		if err := r.resume(ctx, opt); err != nil {
 			return err
 		}
@@ -38,7 +43,7 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 		if !opt.Tree {
 			return nil
 		}
-		return ex.resumeTree(ctx, id, opt)
+		return ex.resumeTree(ctx, id, trees, opt)
 	}
 	info, err := ex.Status(id)
 	if err != nil {
@@ -69,7 +74,7 @@ func (ex *Executor) Resume(ctx context.Context, id sentinels.RunID, opt run.Resu
 			return err
 		}
 	}
-	return ex.takeOver(ctx, info, ex.live(info.Parent), resumeOptions{ResumeOptions: opt})
+	return ex.takeOver(ctx, info, ex.live(info.Parent), resumeOptions{ResumeOptions: opt, trees: treesOf(info)})
 }
 
 // needsExtension returns an error if the run is paused at a limit that more does not
@@ -103,11 +108,24 @@ func (r *liveRun) extendLimits(opt run.ResumeOptions) *store.Ticket {
 	return t
 }
 
-// resumeTree resumes the active descendants of a run that were paused with their tree.
-func (ex *Executor) resumeTree(ctx context.Context, id sentinels.RunID, opt run.ResumeOptions) error {
+// pausedTrees are the runs with whose whole trees a run and its descendants were paused.
+type pausedTrees []sentinels.RunID
+
+// treesOf returns what is resumed with the tree of a run: what was paused with it, and what was paused with it by a
+// pause of a run above.
+func treesOf(info run.Info) pausedTrees {
+	return pausedTrees{info.ID, cmp.Or(info.PausedWith, info.ID)}
+}
+
+// have reports whether a run was paused with one of the trees. One that was paused for itself, by a person for example
+// before an agent paused the tree, stays so.
+func (t pausedTrees) have(info run.Info) bool { return slices.Contains(t, info.PausedWith) }
+
+// resumeTree resumes the active descendants of a run that were paused with its tree.
+func (ex *Executor) resumeTree(ctx context.Context, id sentinels.RunID, trees pausedTrees, opt run.ResumeOptions) error {
 	for _, c := range ex.liveDescendants(id) {
 		c.mu.Lock()
-		inTree := c.info.Status == sentinels.StatusPaused && c.info.PausedWith != ""
+		inTree := c.info.Status == sentinels.StatusPaused && trees.have(c.info)
 		c.mu.Unlock()
 		if !inTree {
 			continue

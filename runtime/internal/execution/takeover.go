@@ -24,6 +24,7 @@ type resumeOptions struct {
 	// from is the workspace of the run that moves to ResumeOptions.Workspace. A descendant in it
 	// moves as well.
 	from        string
+	trees       pausedTrees                                         // of the run that is resumed
 	all         bool                                                // all runs are taken over: paused runs stay paused
 	interrupted map[sentinels.RunID][]external.InterruptedExecution // interrupted processes by run; nil if each run is to be asked for its own
 }
@@ -90,7 +91,7 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
 	t.mu.Unlock()
 	for _, c := range unfinished {
-		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, Workspace: opt.Workspace}, from: opt.from, all: opt.all, interrupted: opt.interrupted}
+		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, Workspace: opt.Workspace}, from: opt.from, trees: opt.trees, all: opt.all, interrupted: opt.interrupted}
 		if err := t.restore(ctx, c, r, below); err != nil {
 			t.log.addFailed(ex, c, err)
 			ex.svc.Log.Error("child run cannot continue", "run", c.ID, "parent", info.ID, "error", err)
@@ -140,9 +141,9 @@ func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptio
 
 // startsPaused reports whether a paused run stays paused when it is taken over. That is
 // the case when all runs are taken over, and for a descendant of the run that is
-// resumed, unless it was paused with its tree and is resumed with it.
+// resumed, unless it was paused with the tree of that run and is resumed with it.
 func (opt resumeOptions) startsPaused(info run.Info, parent *liveRun) bool {
-	return opt.all || parent != nil && (!opt.Tree || info.PausedWith == "")
+	return opt.all || parent != nil && (!opt.Tree || !opt.trees.have(info))
 }
 
 // restoreAndAdopt restores a run and adds it to the active runs. No other caller
