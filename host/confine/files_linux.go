@@ -84,22 +84,50 @@ func fileArguments(call string) []int {
 	case unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_PREADV, unix.SYS_PWRITEV,
 		unix.SYS_PREADV2, unix.SYS_PWRITEV2, unix.SYS_FLOCK, unix.SYS_FCNTL, unix.SYS_IOCTL, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNC_FILE_RANGE,
 		unix.SYS_SYNCFS, unix.SYS_FALLOCATE, unix.SYS_FTRUNCATE, unix.SYS_GETDENTS64, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_RECVMMSG,
-		unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_CONNECT, unix.SYS_EPOLL_PWAIT:
+		unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_CONNECT, unix.SYS_EPOLL_PWAIT,
+		unix.SYS_EPOLL_PWAIT2:
+		return []int{0}
+	}
+	if slices.Contains(fileCallsHere, number) {
 		return []int{0}
 	}
 	return nil
 }
 
+// hidesFiles reports whether a system call may use files that are named in memory alone: those of a message, or
+// those that it polls.
+func hidesFiles(call []string) bool {
+	number, err := strconv.Atoi(call[0])
+	if err != nil {
+		return false
+	}
+	place, polls := pollsHere[number]
+	switch number {
+	case unix.SYS_SENDMSG, unix.SYS_SENDMMSG:
+		return true
+	case unix.SYS_PPOLL:
+		place, polls = 1, true
+	case unix.SYS_PSELECT6:
+		place, polls = 0, true
+	}
+	return polls && call[1+place] != "0x0" // how many files
+}
+
 // usesClosed reports whether a thread of the process is in a call with a file that is not in its table any
-// more.
+// more, or may be: where the call does not name its files, another thread may have closed them.
 func (p process) usesClosed(table []string) bool {
 	var buffer, again [256]byte
-	for _, thread := range names(p.tasks) {
+	threads := names(p.tasks)
+	for _, thread := range threads {
 		path := p.tasks + thread + "/syscall"
 		text := readInto(buffer[:], path)
 		call := strings.Fields(string(text))
 		if len(call) < 4 { // it is being executed, or has ended
 			continue
+		}
+		waits := func() bool { return bytes.Equal(text, readInto(again[:], path)) }
+		if len(threads) > 1 && hidesFiles(call) && waits() {
+			return true
 		}
 		for _, i := range fileArguments(call[0]) {
 			n, err := strconv.ParseUint(strings.TrimPrefix(call[1+i], "0x"), 16, 32)
@@ -110,7 +138,7 @@ func (p process) usesClosed(table []string) bool {
 			// It may have been opened since the table was read, or closed after the call. A second call may look
 			// like the first: programs read one library after the other.
 			closed := func() bool { _, err := os.Lstat(p.dir + "/fd/" + fd); return err != nil }
-			if closed() && bytes.Equal(text, readInto(again[:], path)) && closed() {
+			if closed() && waits() && closed() {
 				return true
 			}
 		}

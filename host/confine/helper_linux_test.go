@@ -83,6 +83,7 @@ func calls() {
 		{"clone", []uintptr{unix.SYS_CLONE, unix.CLONE_NEWUSER | uintptr(unix.SIGCHLD)}, unix.EPERM},
 		{"clone3", []uintptr{unix.SYS_CLONE3, 0, 0}, unix.ENOSYS},
 		{"clone of a thread with files of its own", []uintptr{unix.SYS_CLONE, unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_THREAD}, unix.EPERM},
+		{"clone of a process that shares files", []uintptr{unix.SYS_CLONE, unix.CLONE_FILES | uintptr(unix.SIGCHLD)}, unix.EPERM},
 		{"unshare of files", []uintptr{unix.SYS_UNSHARE, unix.CLONE_FILES}, unix.EPERM},
 		{"close_range with files of its own", []uintptr{unix.SYS_CLOSE_RANGE, 1000, 1000, unix.CLOSE_RANGE_UNSHARE}, unix.EPERM},
 		{"setns", []uintptr{unix.SYS_SETNS, 0, 0}, unix.EPERM},

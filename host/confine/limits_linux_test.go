@@ -152,7 +152,7 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
-	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "page tables", "sockets", "semaphores"} {
+	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "memfd in a message that waits", "sockets in poll", "page tables", "sockets", "semaphores"} {
 		t.Run(what, func(t *testing.T) {
 			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "memory") {
 				t.Errorf("%s", describe(r))
@@ -204,7 +204,7 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
-	for _, what := range []string{"deep", "deleted on its way", "deleted and mapped", "deleted in a call"} {
+	for _, what := range []string{"deep", "deleted on its way", "deleted and mapped", "deleted in a call", "deleted in a message that waits"} {
 		t.Run(what, func(t *testing.T) {
 			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "files") {
 				t.Errorf("%s", describe(r))
@@ -330,22 +330,35 @@ func take(what string) {
 		fail(unix.Sendmsg(pair[0], []byte{1}, unix.UnixRights(fd), nil, 0))
 		fail(unix.Close(fd))
 	}
+	wait := func(call func() error, files ...int) { // in a call, without the files being in the table
+		begins := make(chan struct{})
+		go func() {
+			close(begins)
+			fail(call())
+		}()
+		<-begins
+		time.Sleep(50 * time.Millisecond) // until it waits
+		for _, fd := range files {
+			fail(unix.Close(fd))
+		}
+	}
 	hold := func(fd int) { // in a call that waits, without an entry in the table of files
 		var pipe [2]int
 		fail(unix.Pipe2(pipe[:], unix.O_NONBLOCK))
 		for err := error(nil); err == nil; _, err = unix.Write(pipe[1], make([]byte, 4096)) {
 		}
 		fail(unix.SetNonblock(pipe[1], false))
-		begins := make(chan struct{})
-		go func() {
-			close(begins)
-			offset := int64(0)
-			_, err := unix.Splice(fd, &offset, pipe[1], nil, 1<<20, 0)
-			fail(err)
-		}()
-		<-begins
-		time.Sleep(50 * time.Millisecond) // until it waits
-		fail(unix.Close(fd))
+		offset := int64(0)
+		wait(func() error { _, err := unix.Splice(fd, &offset, pipe[1], nil, 1<<20, 0); return err }, fd)
+	}
+	full := func() int { // a socket that takes nothing more
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		fail(err)
+		fail(unix.SetNonblock(pair[0], true))
+		for err := error(nil); err == nil; _, err = unix.Write(pair[0], make([]byte, 4096)) {
+		}
+		fail(unix.SetNonblock(pair[0], false))
+		return pair[0]
 	}
 	children := func(n int, what string) {
 		for range n {
@@ -397,6 +410,40 @@ func take(what string) {
 			fail(err)
 			writePart(fd)
 			hold(fd)
+		}
+	case "memfd in a message that waits", "deleted in a message that waits":
+		to := full()
+		for range parts {
+			fd, err := -1, error(nil)
+			if strings.HasPrefix(what, "memfd") {
+				fd, err = unix.MemfdCreate("taken", 0)
+				fail(err)
+				writePart(fd)
+			} else {
+				fd = deleted()
+				writePart(fd)
+				fail(unix.Fsync(fd))
+			}
+			wait(func() error { return unix.Sendmsg(to, []byte{1}, unix.UnixRights(fd), nil, 0) }, fd)
+		}
+	case "sockets in poll":
+		for n := 0; n < length; {
+			var files []int
+			var polled []unix.PollFd
+			for range 60 {
+				pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+				fail(err)
+				files = append(files, pair[:]...)
+				polled = append(polled, unix.PollFd{Fd: int32(pair[0])}, unix.PollFd{Fd: int32(pair[1])})
+				for b := make([]byte, 4096); ; {
+					written, err := unix.Write(pair[0], b)
+					if err != nil {
+						break
+					}
+					n += written
+				}
+			}
+			wait(func() error { _, err := unix.Poll(polled, -1); return err }, files...)
 		}
 	case "semaphores":
 		const ofSet = 32_000 // 2 MB

@@ -88,8 +88,10 @@ type condition struct {
 var refusedArguments = []condition{
 	{unix.SYS_CLONE, argument{index: 0, mask: namespaceFlags, any: true}},
 	{unix.SYS_UNSHARE, argument{index: 0, mask: namespaceFlags | unix.CLONE_NEWTIME, any: true}},
-	// Threads with files of their own, which the launcher would have to look for.
+	// Threads with files of their own, which the launcher would have to look for, and processes that share files, one of
+	// which closes what another one uses.
 	{unix.SYS_CLONE, argument{index: 0, mask: unix.CLONE_THREAD | unix.CLONE_FILES, equal: unix.CLONE_THREAD}},
+	{unix.SYS_CLONE, argument{index: 0, mask: unix.CLONE_THREAD | unix.CLONE_FILES, equal: unix.CLONE_FILES}},
 	{unix.SYS_UNSHARE, argument{index: 0, mask: unix.CLONE_FILES, any: true}},
 	{unix.SYS_CLOSE_RANGE, argument{index: 2, mask: unix.CLOSE_RANGE_UNSHARE, any: true}},
 	{unix.SYS_FCHMOD, argument{index: 1, mask: setID, any: true}},

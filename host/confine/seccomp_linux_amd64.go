@@ -10,6 +10,12 @@ const (
 // refusedHere are calls that not all processors have.
 var refusedHere = []uint32{unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT}
 
+// Calls that not all processors have: of one file, and of files that are named in memory, see hidesFiles.
+var (
+	fileCallsHere = []int{unix.SYS_EPOLL_WAIT}
+	pollsHere     = map[int]int{unix.SYS_POLL: 1, unix.SYS_SELECT: 0}
+)
+
 var conditionsHere = []condition{
 	{unix.SYS_CHMOD, argument{index: 1, mask: setID, any: true}},
 	{unix.SYS_OPEN, argument{index: 2, mask: setID, any: true}},

@@ -10,4 +10,6 @@ const (
 var (
 	refusedHere    []uint32
 	conditionsHere []condition
+	fileCallsHere  []int
+	pollsHere      map[int]int
 )
