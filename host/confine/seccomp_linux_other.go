@@ -9,4 +9,4 @@ var (
 	pollsHere     map[int]int
 )
 
-func restrictCalls() error { return nil }
+func restrictCalls(bool) error { return nil }
