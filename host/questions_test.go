@@ -628,8 +628,8 @@ func TestRerunsOfInlineChildren(t *testing.T) {
 	}
 }
 
-// TestQuestionsShowInputsOfAgents: the question of a run shows the inputs that an agent gave for it, also in a fork, in a
-// child and where a person retries the run, and none that a person gave or that are defaults.
+// TestQuestionsShowInputsOfAgents: the question of a run shows the inputs that an agent gave for it and those above it, also in
+// a fork, in a child and where a person retries the run, and none that a person gave or that are defaults.
 func TestQuestionsShowInputsOfAgents(t *testing.T) {
 	h := open(t, host.Options{})
 	ws := t.TempDir()
@@ -675,22 +675,33 @@ func TestQuestionsShowInputsOfAgents(t *testing.T) {
 			t.Errorf("%s: lines %q, want %q", c.what, lines, c.lines)
 		}
 	}
-	byAgent("sentinel/start", map[string]any{"sentinelId": "parent", "inputs": map[string]any{"where": "PROD"}})
-	child := sentinels.RunID("")
-	for deadline := time.Now().Add(time.Minute); child == ""; time.Sleep(20 * time.Millisecond) {
-		runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "deploy"})
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("there is no child: %v", err)
-		}
-		for _, r := range runs {
-			if r.Parent != "" {
-				child = r.ID
+	ofChild := func(of sentinels.ID, parent sentinels.RunID) string {
+		t.Helper()
+		child := sentinels.RunID("")
+		for deadline := time.Now().Add(time.Minute); child == ""; time.Sleep(20 * time.Millisecond) {
+			runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: of})
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("there is no child: %v", err)
+			}
+			for _, r := range runs {
+				if r.Parent == parent {
+					child = r.ID
+				}
 			}
 		}
+		asked(t, h, child, "")
+		return strings.ReplaceAll(linesOfQuestion(t, h, child), string(parent), "PARENT")
 	}
-	asked(t, h, child, "")
-	if lines := linesOfQuestion(t, h, child); lines != `input "target", given by agent:ci: "PROD"` {
+	parent := byAgent("sentinel/start", map[string]any{"sentinelId": "parent", "inputs": map[string]any{"where": "PROD"}})
+	if lines := ofChild("deploy", parent); lines != `input "target", given by agent:ci: "PROD"`+"\n"+`input "where" of run PARENT of parent, above this one, given by agent:ci: "PROD"` {
 		t.Errorf("the child of an agent's run: lines %q", lines)
+	}
+	// A question that has no inputs itself decides about what the run above does next.
+	must(t, h, "sentinel/create", `{"definition": {"id": "ask", "steps": [{"id": "gate", "type": "approve", "prompt": "Go on?"}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "above", "inputs": {"target": {"default": "staging"}}, "steps": [{"type": "sentinel", "definition": {"$ref": "ask"}}]}}`, nil)
+	again := byAgent("sentinel/retry", map[string]any{"run": byPerson("sentinel/start", map[string]any{"sentinelId": "above"}), "inputs": prod})
+	if lines := ofChild("ask", again); lines != `input "target" of run PARENT of above, above this one, given by agent:ci: "PROD"` {
+		t.Errorf("a child without inputs: lines %q", lines)
 	}
 }
 

@@ -170,8 +170,8 @@ func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 // fork or edit by which they would exceed that is refused. Revisions of stored sentinels are not among them.
 func (rt *Runtime) AgentChanges(id sentinels.RunID) (string, error) { return rt.exec.AgentChanges(id) }
 
-// GivenInputs returns the inputs of a run that an agent or a model gave, in the order of their names: a person who
-// decides about the run has to see them.
+// GivenInputs returns the inputs of a run and of those above it that an agent or a model gave, its own first, those of a
+// run in the order of their names: a person who decides about the run decides about what those above it do next.
 func (rt *Runtime) GivenInputs(id sentinels.RunID) ([]GivenInput, error) {
 	return rt.exec.GivenInputs(id)
 }

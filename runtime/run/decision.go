@@ -83,8 +83,9 @@ type Decision struct {
 	Result   json.RawMessage // with skip: result of the call that is skipped
 }
 
-// A GivenInput is an input of a run that an agent or a model gave.
+// A GivenInput is an input of a run, or of one above it, that an agent or a model gave.
 type GivenInput struct {
+	Run   Info // that has the input
 	Name  string
 	By    string          // agent:NAME, or model
 	Value json.RawMessage // without secrets

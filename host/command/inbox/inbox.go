@@ -29,7 +29,7 @@ type Options struct {
 	// AgentChanges returns what agents and models have changed in the definitions of a run and of those above it, as
 	// unified differences.
 	AgentChanges func(sentinels.RunID) (string, error)
-	// GivenInputs returns the inputs of a run that an agent or model gave.
+	// GivenInputs returns the inputs of a run and of those above it that an agent or model gave.
 	GivenInputs func(sentinels.RunID) ([]runtime.GivenInput, error)
 	// Definitions lists those that wait to be accepted.
 	Definitions func(context.Context) ([]Definition, error)
@@ -229,14 +229,18 @@ func (f family) runs() ([]Entry, error) {
 	return list, nil
 }
 
-// ofOthers returns what an agent or model made of a run: the inputs that it gave, and its changes of a fork.
+// ofOthers returns what an agent or model made of a run and those above it: the inputs that it gave, and its changes.
 func (f family) ofOthers(run sentinels.RunID) (lines []string, err error) {
 	inputs, err := f.opt.GivenInputs(run)
 	if err != nil {
 		return nil, err
 	}
 	for _, in := range inputs {
-		lines = append(lines, strings.Split(command.Excerpt(fmt.Sprintf("input %q, given by %s: %s", in.Name, in.By, in.Value)), "\n")...)
+		of := ""
+		if in.Run.ID != run {
+			of = fmt.Sprintf(" of run %s of %s, above this one", in.Run.ID, in.Run.Sentinel)
+		}
+		lines = append(lines, strings.Split(command.Excerpt(fmt.Sprintf("input %q%s, given by %s: %s", in.Name, of, in.By, in.Value)), "\n")...)
 	}
 	text, err := f.opt.AgentChanges(run)
 	if text == "" || err != nil {

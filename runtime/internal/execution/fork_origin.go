@@ -160,9 +160,29 @@ func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*jo
 }
 
 // GivenInputs is Runtime.GivenInputs of package runtime.
-func (ex *Executor) GivenInputs(id sentinels.RunID) ([]run.GivenInput, error) {
-	begin, err := ex.startOf(id)
-	if r := ex.live(id); r != nil { // its first record may not be committed yet
+func (ex *Executor) GivenInputs(id sentinels.RunID) (list []run.GivenInput, err error) {
+	for above := false; id != ""; above = true {
+		info, err := ex.Status(id)
+		if above && abi.CodeOf(err) == abi.NotFound { // removed by retention
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		own, err := ex.givenTo(info)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, own...)
+		id = info.Parent
+	}
+	return list, nil
+}
+
+// givenTo returns the inputs of one run that an agent or a model gave.
+func (ex *Executor) givenTo(info run.Info) ([]run.GivenInput, error) {
+	begin, err := ex.startOf(info.ID)
+	if r := ex.live(info.ID); r != nil { // its first record may not be committed yet
 		begin = r.begin
 	}
 	if err != nil || len(begin.InputsBy) == 0 {
@@ -174,11 +194,11 @@ func (ex *Executor) GivenInputs(id sentinels.RunID) ([]run.GivenInput, error) {
 	}
 	values := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &values); err != nil {
-		return nil, fmt.Errorf("inputs of run %s: %w", id, err)
+		return nil, fmt.Errorf("inputs of run %s: %w", info.ID, err)
 	}
 	var list []run.GivenInput
 	for _, name := range slices.Sorted(maps.Keys(begin.InputsBy)) {
-		list = append(list, run.GivenInput{Name: name, By: begin.InputsBy[name], Value: values[name]})
+		list = append(list, run.GivenInput{Run: info, Name: name, By: begin.InputsBy[name], Value: values[name]})
 	}
 	return list, nil
 }
