@@ -64,23 +64,30 @@ func makeState(state string, policy *trust.Policy) error {
 	return nil
 }
 
-// ignoreState writes a .gitignore beside the state folder, unless there is one:
-// nothing of it belongs into a repository.
+// ignoreState writes a .gitignore into the state folder, and one beside it, unless there are any: nothing of it belongs
+// into a repository. The one inside ignores itself, so that no checkout of git removes it.
 func ignoreState(dir, state string) error {
+	if err := writeNew(filepath.Join(state, ".gitignore"), "*\n"); err != nil {
+		return err
+	}
 	if filepath.Dir(state) != dir {
 		return nil
 	}
-	ignore := filepath.Join(dir, ".gitignore")
-	f, err := os.OpenFile(ignore, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	return writeNew(filepath.Join(dir, ".gitignore"), "/state/\n")
+}
+
+// writeNew writes a file, unless there is one.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("/state/\n")
+	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(ignore)) // else it would be taken for the user's
+		return errors.Join(err, os.Remove(path)) // else it would be taken for the user's
 	}
 	return nil
 }

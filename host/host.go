@@ -294,7 +294,7 @@ func (h *Host) pauseRuns(ctx context.Context) error {
 		return fmt.Errorf("pause the runs of a store that came with the folder: %w", err)
 	}
 	pause := func(r runtime.RunInfo, tree bool) error {
-		if err := h.rt.PauseWith(ctx, r.ID, runtime.PauseOptions{By: "sentinel trust", Tree: tree}); err != nil {
+		if err := h.rt.PauseWith(ctx, r.ID, runtime.PauseOptions{By: "sentinel trust", Over: true, Tree: tree}); err != nil {
 			return fmt.Errorf("pause run %s of a store that came with the folder: %w", r.ID, err)
 		}
 		return nil

@@ -66,6 +66,9 @@ func TestPausesOfPersonsStay(t *testing.T) {
 	}
 
 	must(command.ByUser, "sentinel/pause", kid)
+	if err := call(command.ByAgent, "sentinel/retry", kid); abi.CodeOf(err) != abi.Denied {
+		t.Errorf("retry of a run that a person paused: %v", err)
+	}
 	must(command.ByAgent, "sentinel/pause", top)
 	must(command.ByAgent, "sentinel/resume", top)
 	if by := pausedBy(kid); by != string(command.ByUser) {
@@ -85,8 +88,10 @@ func TestPausesOfPersonsStay(t *testing.T) {
 	must(command.ByAgent, "sentinel/pause", top)
 	must(command.ByUser, "sentinel/pause", top)
 	for _, run := range []sentinels.RunID{top, kid} {
-		if err := call(command.ByAgent, "sentinel/resume", run); abi.CodeOf(err) != abi.Denied {
-			t.Errorf("resume of what an agent paused before the person: %v", err)
+		for _, name := range []string{"sentinel/resume", "sentinel/retry"} {
+			if err := call(command.ByAgent, name, run); abi.CodeOf(err) != abi.Denied {
+				t.Errorf("%s of what an agent paused before the person: %v", name, err)
+			}
 		}
 		if by := pausedBy(run); by != string(command.ByUser) {
 			t.Errorf("paused by %q", by)

@@ -122,7 +122,7 @@ func TestTriggerHammer(t *testing.T) {
 			case 1:
 				return s.PauseTriggers(ctx, id, runtime.TriggerPause{})
 			case 2, 3:
-				return s.ResumeTriggers(ctx, id)
+				return s.ResumeTriggers(ctx, id, nil)
 			}
 			edit(id, rng)
 			return nil
@@ -154,7 +154,7 @@ func TestTriggerHammer(t *testing.T) {
 	}
 	for _, id := range ids {
 		edit(id, setup)
-		if err := s.ResumeTriggers(within(t), id); err != nil {
+		if err := s.ResumeTriggers(within(t), id, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -571,7 +571,7 @@ func TestPauseTriggers(t *testing.T) {
 	if n := s.info(t, "a", 1).Fired; n != 0 {
 		t.Errorf("%d events fired", n)
 	}
-	if err := s.ResumeTriggers(within(t), "a"); err != nil {
+	if err := s.ResumeTriggers(within(t), "a", nil); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the event", func() bool { return s.info(t, "a", 1).Fired == 1 })

@@ -109,12 +109,12 @@ func (rt *Runtime) PauseTriggers(ctx context.Context, id sentinels.ID, p Trigger
 	return rt.dispatch.Pause(ctx, id, p)
 }
 
-// ResumeTriggers ends the pause of the triggers of a sentinel, durably.
-func (rt *Runtime) ResumeTriggers(ctx context.Context, id sentinels.ID) error {
+// ResumeTriggers ends the pause of the triggers of a sentinel, durably. over is as in [TriggerPause]; nil for no condition.
+func (rt *Runtime) ResumeTriggers(ctx context.Context, id sentinels.ID, over func(by string) error) error {
 	if err := rt.changesTriggers(id); err != nil {
 		return err
 	}
-	return rt.dispatch.Resume(ctx, id)
+	return rt.dispatch.Resume(ctx, id, over)
 }
 
 // changesTriggers returns why the triggers of a sentinel cannot be paused or resumed.

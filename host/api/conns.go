@@ -22,8 +22,8 @@ import (
 //
 //  1. the oldest connection that has not presented a token and waits for a
 //     request, or for the rest of one;
-//  2. the oldest one without a token whose body is still arriving, or whose request is
-//     refused and waits for its turn;
+//  2. the oldest one without a token whose body is still arriving, or whose request waits
+//     for its turn or is refused;
 //  3. the oldest one with the token of an agent or viewer that waits for a
 //     request;
 //  4. the oldest one with that of a person that waits for a request.
@@ -177,18 +177,16 @@ const neverEvicted = 4
 // rank is the order in which connections are closed, the lowest first.
 func (c *limitedConn) rank() int {
 	switch {
-	case c.token && (c.admitted > 0 || c.unwritten != nil):
+	case c.token && (c.admitted > 0 || c.unwritten != nil), c.requests > c.yielding:
 		return neverEvicted
-	case c.person: // a request that is not admitted, or not yet, takes no time
+	case c.person:
 		return 3
 	case c.token:
 		return 2
 	case c.requests == 0:
 		return 0
-	case c.yielding == c.requests:
-		return 1
 	}
-	return neverEvicted
+	return 1
 }
 
 // Close closes the connection and stops counting it. It may be called more than

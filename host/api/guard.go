@@ -53,7 +53,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer conn.yield()()
 	}
 	if err != nil || route != nil && route.Access == AccessOpen {
+		waits := conn.yield()
 		leave, cancelled := a.takeTurn(r.Context())
+		waits()
 		if cancelled != nil {
 			a.fail(answer, r, cancelled)
 			return

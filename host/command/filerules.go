@@ -105,6 +105,10 @@ func (r FileRules) Closed(name string) bool {
 	return Secluded(name) || inRepository(name) || below(name, r.closed)
 }
 
+// OfHost reports whether a path, relative to the workspace, is of the host's own state, configuration or
+// definitions.
+func (r FileRules) OfHost(name string) bool { return below(name, r.closed) || below(name, r.fixed) }
+
 // inRepository reports whether a path is in the folder of a git repository, which holds each
 // version of each file, also of those with secrets, and the tokens of remotes.
 func inRepository(name string) bool {

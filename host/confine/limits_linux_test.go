@@ -414,8 +414,9 @@ func take(what string) {
 	case "memfd in a message that waits", "deleted in a message that waits":
 		to := full()
 		for range parts {
-			fd, err := -1, error(nil)
+			var fd int
 			if strings.HasPrefix(what, "memfd") {
+				var err error
 				fd, err = unix.MemfdCreate("taken", 0)
 				fail(err)
 				writePart(fd)

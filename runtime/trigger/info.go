@@ -11,6 +11,9 @@ import (
 type Pause struct {
 	Until time.Time // it ends by itself then, or later when triggers are armed; zero for never
 	By    string    // who pauses, for [Info]
+	// Over is called with the By of a pause that they have, and its error is the error of the call. Default: each
+	// pause is replaced.
+	Over func(by string) error
 }
 
 // Info is what one trigger of a sentinel waits for, and what became of all its

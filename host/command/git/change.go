@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
@@ -19,8 +21,25 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if err := r.inspectInner(ctx); err != nil {
 		return err
 	}
-	if _, err := r.must(ctx, pathspec([]string{"add"}, in.Paths)...); err != nil {
+	before, err := r.hiddenChanges(ctx, "--cached")
+	if err != nil {
 		return err
+	}
+	if out.Hidden, err = r.unstagedHidden(ctx, in.Paths); err != nil {
+		return err
+	}
+	if _, err := r.must(ctx, without(pathspec([]string{"add"}, in.Paths), out.Hidden)...); err != nil {
+		return err
+	}
+	after, err := r.hiddenChanges(ctx, "--cached")
+	if err != nil {
+		return err
+	}
+	if added := slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) }); len(added) > 0 { // it was made meanwhile
+		if _, err := r.must(ctx, append([]string{"reset", "--quiet", "--"}, literal(added)...)...); err != nil {
+			return err
+		}
+		return refuse(fmt.Sprintf("add would stage %q, which models do not see", added[0]), "a person can")
 	}
 	text, err := r.must(ctx, "diff", "--cached", "--numstat", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 	if err != nil {
@@ -47,6 +66,9 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 		return err
 	}
 	if out.Branch, out.Hash, err = r.head(ctx); err != nil {
+		return err
+	}
+	if err := r.commitsNoHidden(ctx, in, out.Hash); err != nil {
 		return err
 	}
 	something, err := r.anything(ctx, in, out.Hash)
@@ -87,19 +109,86 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 	return nil
 }
 
-// anything reports whether a commit would hold something.
-func (r *repository) anything(ctx context.Context, in request, head string) (bool, error) {
-	args := []string{"diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}
+// hiddenChanges returns the files that the caller does not see among those that differ, as git diff is asked by args.
+func (r *repository) hiddenChanges(ctx context.Context, args ...string) ([]string, error) {
+	return r.matching(ctx, r.hides, append([]string{"diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}, args...)...)
+}
+
+// unstagedHidden returns the files that the caller does not see among those that an add of paths would stage.
+func (r *repository) unstagedHidden(ctx context.Context, paths []string) ([]string, error) {
+	return r.matching(ctx, r.hides, pathspec([]string{"ls-files", "-z", "--full-name", "--others", "--modified", "--exclude-standard"}, paths)...)
+}
+
+// matching returns the names that match among those that a git lists with zero bytes behind them, relative to the top of
+// the work tree; none if match is nil.
+func (r *repository) matching(ctx context.Context, match func(name string) bool, args ...string) (names []string, err error) {
+	if match == nil {
+		return nil, nil
+	}
+	a, err := r.git(ctx, args...)
 	switch {
-	case (in.All || len(in.Paths) > 0) && head != "":
-		args = append(args, "HEAD")
-	default:
-		args = append(args, "--cached")
+	case err != nil:
+		return nil, err
+	case a.Code != 0:
+		return nil, gitexec.Fatal(r.operation, a)
+	case a.Cut:
+		return nil, refuse("too many files changed to see which of them models may change", "name paths, or let a person do it")
+	}
+	for name := range strings.SplitSeq(a.Out, "\x00") {
+		if name != "" && match(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// literal returns names, relative to the top of the work tree, as paths of git.
+func literal(names []string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, ":(top,literal)"+name)
+	}
+	return paths
+}
+
+// commitsNoHidden returns the error of a commit with files that the caller does not see: who reads the commit, such as a
+// remote or a shell without a sight of these files, would have them.
+func (r *repository) commitsNoHidden(ctx context.Context, in request, head string) error {
+	names, err := r.hiddenChanges(ctx, committed(in, head)...)
+	if err == nil && len(names) > 0 {
+		err = refuse(fmt.Sprintf("the commit would have %q, which models do not see", names[0]), "name the paths to commit, or let a person do it")
+	}
+	return err
+}
+
+// keepsHostFiles returns the error of a model or an agent that would have git change files of the host itself, from what is
+// in the work tree or a commit to another one: a person's definition would be gone, or an earlier one back that asks less.
+// args are those of git diff.
+func (r *repository) keepsHostFiles(ctx context.Context, args ...string) error {
+	if !r.held {
+		return nil
+	}
+	names, err := r.matching(ctx, r.g.rules.In(r.top).OfHost, append([]string{"diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}, args...)...)
+	if err == nil && len(names) > 0 {
+		err = refuse(fmt.Sprintf("%s would change %q, which is of the host itself", r.operation, names[0]), "a person can, in a terminal")
+	}
+	return err
+}
+
+// committed returns the arguments of git diff for what a commit would have.
+func committed(in request, head string) []string {
+	args := []string{"--cached"}
+	if (in.All || len(in.Paths) > 0) && head != "" {
+		args = []string{"HEAD"}
 	}
 	if len(in.Paths) > 0 {
 		args = pathspec(args, in.Paths)
 	}
-	a, err := r.git(ctx, args...)
+	return args
+}
+
+// anything reports whether a commit would hold something.
+func (r *repository) anything(ctx context.Context, in request, head string) (bool, error) {
+	a, err := r.git(ctx, append([]string{"diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}, committed(in, head)...)...)
 	if err != nil {
 		return false, err
 	}
@@ -119,12 +208,33 @@ func (r *repository) identity(ctx context.Context) ([]string, error) {
 	return []string{"-c", "user.name=sentinel", "-c", "user.email=sentinel@localhost"}, nil
 }
 
+// checkNew refuses to a model or an agent a branch that hides what the user means by another name, such as
+// origin/main.
+func (r *repository) checkNew(branch string) error {
+	if !r.held {
+		return nil
+	}
+	return gitsource.CheckNewBranch("branch", branch)
+}
+
+// tree returns the commit that is checked out, or the tree without files where there is none yet.
+func (r *repository) tree(ctx context.Context) string {
+	const empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+	if _, hash, err := r.head(ctx); err == nil && hash != "" {
+		return hash
+	}
+	return empty
+}
+
 // maxBranches bounds the branches that are listed.
 const maxBranches = 500
 
 // branch lists the branches with the newest commits, or makes one without changing to it.
 func (r *repository) branch(ctx context.Context, in request, out *Result) error {
 	if in.Branch != "" {
+		if err := r.checkNew(in.Branch); err != nil {
+			return err
+		}
 		args := []string{"branch", "--no-track", in.Branch}
 		if in.Base != "" {
 			args = append(args, in.Base)
@@ -160,16 +270,28 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 		if err != nil {
 			return err
 		}
+		if err := r.keepsHostFiles(ctx, pathspec([]string{from}, in.Paths)...); err != nil {
+			return err
+		}
 		args = pathspec(append(args, from), in.Paths)
 	case in.Branch == "":
 		return badField("branch", "", "is missing: name a branch, or paths to take back")
 	case in.Create:
+		if err := r.checkNew(in.Branch); err != nil {
+			return err
+		}
 		args = append(args, "--no-track", "-b", in.Branch)
 		if in.Base != "" {
+			if err := r.keepsHostFiles(ctx, r.tree(ctx), in.Base, "--"); err != nil {
+				return err
+			}
 			args = append(args, in.Base)
 		}
 		args = append(args, "--")
 	default:
+		if err := r.keepsHostFiles(ctx, r.tree(ctx), in.Branch, "--"); err != nil {
+			return err
+		}
 		args = append(args, "--no-guess", in.Branch, "--")
 	}
 	current, _, err := r.head(ctx)

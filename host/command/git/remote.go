@@ -271,6 +271,9 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 	if err := r.askServer(ctx, t.remote); err != nil {
 		return err
 	}
+	if err := r.keepsHostFiles(ctx, r.tree(ctx), "refs/remotes/"+t.remote+"/"+t.there, "--"); err != nil {
+		return err
+	}
 	a, err = r.git(ctx, "merge", "--ff-only", "--no-verify", "--no-verify-signatures", "--quiet", "refs/remotes/"+t.remote+"/"+t.there)
 	if err != nil {
 		return err

@@ -113,27 +113,26 @@ func (f family) pauseTriggers(ctx context.Context, call *command.Call, id string
 	if err := f.keepsGate(call, id); err != nil {
 		return runtime.RunInfo{}, err
 	}
-	info, err := f.withTriggers(call, "pause", id)
+	info, err := f.withTriggers(id)
 	if err != nil {
 		return info, err
 	}
 	info.Status, info.Reason = sentinels.StatusPaused, pausedReason(until)
-	return info, f.rt.PauseTriggers(ctx, info.Sentinel, runtime.TriggerPause{Until: until, By: string(call.By)})
+	return info, f.rt.PauseTriggers(ctx, info.Sentinel, runtime.TriggerPause{Until: until, By: string(call.By), Over: endsPause(call, "pause the triggers of", id)})
 }
 
 // resumeTriggers ends the pause of pauseTriggers.
 func (f family) resumeTriggers(ctx context.Context, call *command.Call, id string) (runtime.RunInfo, error) {
-	info, err := f.withTriggers(call, "resume", id)
+	info, err := f.withTriggers(id)
 	if err != nil {
 		return info, err
 	}
-	return info, f.rt.ResumeTriggers(ctx, info.Sentinel)
+	return info, f.rt.ResumeTriggers(ctx, info.Sentinel, endsPause(call, "resume the triggers of", id))
 }
 
-// withTriggers returns a sentinel whose triggers the caller may pause or resume. A pause of a person
-// is not replaced, because the new one may end, or may be ended, by itself or by an agent. A sentinel
-// without triggers has nothing that could be held back.
-func (f family) withTriggers(call *command.Call, what, id string) (info runtime.RunInfo, err error) {
+// withTriggers returns a sentinel whose triggers can be paused or resumed. One without triggers has nothing that
+// could be held back.
+func (f family) withTriggers(id string) (info runtime.RunInfo, err error) {
 	s, err := f.rt.Definition(sentinels.ID(id))
 	if err != nil {
 		return info, err
@@ -144,9 +143,6 @@ func (f family) withTriggers(call *command.Call, what, id string) (info runtime.
 	}
 	if len(def.Triggers) == 0 {
 		return info, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
-	}
-	if err := f.keepsPause(call, s.ID, what+" the triggers of", "; name a run to "+what+" it alone"); err != nil {
-		return info, err
 	}
 	return runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}, nil
 }
@@ -159,15 +155,16 @@ func pausedReason(until time.Time) string {
 	return "its triggers do not fire until " + until.UTC().Format(time.RFC3339)
 }
 
-// keepsPause returns the error of a call that would end a pause of a person's. what is the call, and hint what
-// else to do.
-func (f family) keepsPause(call *command.Call, id sentinels.ID, what, hint string) error {
-	t, paused := f.triggersPaused(id)
-	if !paused || mayResume(call, t.PausedBy) {
-		return nil
+// endsPause returns the check of a call that ends the pause of triggers. That of a person is not even replaced, because
+// the new one may end by itself or be ended by an agent.
+func endsPause(call *command.Call, what, id string) func(by string) error {
+	return func(by string) error {
+		if mayResume(call, by) {
+			return nil
+		}
+		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s sentinel %q: a person paused its triggers, so only a person resumes them", what, id),
+			Hint: "sentinel resume " + id + ", by a person; for a run alone, name the run"}
 	}
-	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s sentinel %q: a person paused its triggers, so only a person resumes them", what, id),
-		Hint: "sentinel resume " + string(id) + ", by a person" + hint}
 }
 
 // triggersPaused returns a paused trigger of the sentinel, if it has one: all are paused at once.

@@ -74,8 +74,10 @@ func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (de
 	if err := f.keepsGate(call, string(in.SentinelID)); err != nil {
 		return deleted{}, err
 	}
-	if err := f.keepsPause(call, in.SentinelID, "delete", ""); err != nil { // the pause would be deleted as well
-		return deleted{}, err
+	if t, paused := f.triggersPaused(in.SentinelID); paused { // the pause would be deleted as well
+		if err := endsPause(call, "delete", string(in.SentinelID))(t.PausedBy); err != nil {
+			return deleted{}, err
+		}
 	}
 	// The revision that comes back by a rollback has no comments: the file is all there is of them.
 	if head, err := f.rt.Definition(in.SentinelID); err == nil && head.Origin != "" && call.Bound() != nil {

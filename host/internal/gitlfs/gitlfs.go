@@ -293,8 +293,12 @@ func defaultConfig(ctx context.Context, git Git, remote string) (string, error) 
 	} else if strings.TrimSpace(a.Out) == "true" {
 		branch = "HEAD"
 	}
-	a, err := git(ctx, "", "rev-parse", "--quiet", "--verify", branch+":.lfsconfig")
+	// rev-parse would complete a name that is missing: to a branch of the name refs/remotes/origin/HEAD.
+	a, err := git(ctx, "", "show-ref", "--verify", "--hash", branch)
 	if err != nil || a.Code != 0 {
+		return "", err
+	}
+	if a, err = git(ctx, "", "rev-parse", "--quiet", "--verify", strings.TrimSpace(a.Out)+":.lfsconfig"); err != nil || a.Code != 0 {
 		return "", err
 	}
 	return strings.TrimSpace(a.Out), nil

@@ -194,6 +194,8 @@ func TestServer(t *testing.T) {
 	}
 	const url, derived = "https://host/b", "https://host/b.git/info/lfs"
 	commit("refs/heads/work", "[lfs]\n\turl = https://of-a-branch\n\tpushurl = https://of-a-branch\n")
+	must(t, git, "update-ref", "refs/heads/refs/remotes/origin/HEAD", "HEAD")
+	must(t, git, "update-ref", "refs/tags/refs/remotes/origin/HEAD", "HEAD")
 	server("origin", url, derived, derived)
 	commit("refs/remotes/origin/main", "[lfs]\n\turl = https://of-the-remote\n[remote \"other\"]\n\tlfsurl = https://of-other\n")
 	must(t, git, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")

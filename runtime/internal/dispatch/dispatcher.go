@@ -20,11 +20,11 @@ import (
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. Three locks are taken in this order:
-// change, while triggers are armed and disarmed; the lock of an [armedSentinel],
+// All methods are safe for concurrent use. Four locks are taken in this order:
+// pausing, while a pause is compared and written; change, while triggers are armed and disarmed; the lock of an [armedSentinel],
 // while an outcome is decided; mu, for a few instructions. None is held while a
-// commit or a run is waited for, except change: no firing ever takes it, and its
-// holder stops waiting once Disarm or Close needs it. Goroutines are started by
+// commit or a run is waited for, except change and pausing: no firing ever takes them, and the
+// holder of change stops waiting once Disarm or Close needs it. Goroutines are started by
 // spawn, and Disarm waits for them; those that take change are started by
 // resumeLater.
 type Dispatcher struct {
@@ -34,6 +34,7 @@ type Dispatcher struct {
 	base  context.Context // ends with Close
 	end   context.CancelCauseFunc
 
+	pausing  sync.Mutex // of setPause, which takes change behind it
 	change   sync.Mutex
 	before   bool            // triggers were armed before in this process; guarded by change
 	settling []*store.Ticket // the last decisions before Disarm; guarded by change

@@ -23,15 +23,29 @@ func (d *Dispatcher) Refresh(ctx context.Context, id sentinels.ID) error {
 // are paused nothing fires and nothing that waits starts. Kinds that can do so
 // report afterwards what happened meanwhile, schedules as their catch-up says.
 func (d *Dispatcher) Pause(ctx context.Context, id sentinels.ID, p trigger.Pause) error {
-	return d.setPause(ctx, id, encodePut(bucketTriggers, sentinelPrefix(id), sentinelRecord{Paused: true, Until: p.Until.UTC(), By: p.By}))
+	return d.setPause(ctx, id, p.Over, encodePut(bucketTriggers, sentinelPrefix(id), sentinelRecord{Paused: true, Until: p.Until.UTC(), By: p.By}))
 }
 
-// Resume ends the pause of the triggers of a sentinel, durably.
-func (d *Dispatcher) Resume(ctx context.Context, id sentinels.ID) error {
-	return d.setPause(ctx, id, store.Put{Bucket: bucketTriggers, Key: sentinelPrefix(id), Delete: true})
+// Resume ends the pause of the triggers of a sentinel, durably. over is as in [trigger.Pause].
+func (d *Dispatcher) Resume(ctx context.Context, id sentinels.ID, over func(by string) error) error {
+	return d.setPause(ctx, id, over, store.Put{Bucket: bucketTriggers, Key: sentinelPrefix(id), Delete: true})
 }
 
-func (d *Dispatcher) setPause(ctx context.Context, id sentinels.ID, put store.Put) error {
+// setPause writes the pause of a sentinel, or removes it, unless over refuses that for the pause that it has.
+func (d *Dispatcher) setPause(ctx context.Context, id sentinels.ID, over func(by string) error, put store.Put) error {
+	d.pausing.Lock() // one caller compares and writes at a time
+	defer d.pausing.Unlock()
+	if over != nil {
+		_, all, err := d.readRecords(id)
+		if err != nil {
+			return err
+		}
+		if all.Paused && !all.over(d.opt.Now()) {
+			if err := over(all.By); err != nil {
+				return err
+			}
+		}
+	}
 	if err := d.opt.Store.Enqueue(store.Batch{Puts: []store.Put{put}}).Wait(ctx); err != nil {
 		return err
 	}
