@@ -38,6 +38,7 @@ var listeningFiles = map[string]string{
 	"host/confine/offline_linux.go":              "in the launcher of an offline command: a socket in a folder that commands do not have",
 	"host/verify/service.go":                     "finds a free port, and closes it at once",
 	"host/plugin/bundle/oci/ocitest/registry.go": "a registry for tests",
+	"host/internal/gitexec/gitexectest/lfs.go":   "a server for tests, which no git-lfs may ask",
 	"examples/internal/lesson/model.go":          "a model for the tests of the lessons",
 	"examples/service/main.go":                   "a program of an embedder, with a listener of its own",
 }
