@@ -74,16 +74,7 @@ func TestPausedTriggersOfAPersonStayPaused(t *testing.T) {
 	h := open(t, host.Options{Workspace: t.TempDir()})
 	call := func(by command.By, name string, params map[string]any) error {
 		t.Helper()
-		data, err := json.Marshal(params)
-		if err != nil {
-			t.Fatal(err)
-		}
-		call := &command.Call{Command: name, By: by, Params: data}
-		if by == command.ByAgent {
-			call.As = "ci"
-		}
-		_, err = h.CallAs(t.Context(), call)
-		return err
+		return callBy(t, h, by, name, params)
 	}
 	must := func(err error) {
 		t.Helper()

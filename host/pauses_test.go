@@ -12,6 +12,21 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
+// callBy makes a call for a person, a model or the agent ci.
+func callBy(t *testing.T, h *host.Host, by command.By, name string, params map[string]any) error {
+	t.Helper()
+	data, err := json.Marshal(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &command.Call{Command: name, By: by, Params: data}
+	if by == command.ByAgent {
+		call.As = "ci"
+	}
+	_, err = h.CallAs(t.Context(), call)
+	return err
+}
+
 // TestPausesOfPersonsStay: what a person paused, an agent does not resume with the tree above it, also in another
 // process, and what an agent paused before is the person's pause from then on.
 func TestPausesOfPersonsStay(t *testing.T) {
@@ -19,16 +34,7 @@ func TestPausesOfPersonsStay(t *testing.T) {
 	h := open(t, host.Options{Workspace: ws})
 	call := func(by command.By, name string, run sentinels.RunID) error {
 		t.Helper()
-		params, err := json.Marshal(map[string]any{"run": run})
-		if err != nil {
-			t.Fatal(err)
-		}
-		call := &command.Call{Command: name, By: by, Params: params}
-		if by == command.ByAgent {
-			call.As = "ci"
-		}
-		_, err = h.CallAs(t.Context(), call)
-		return err
+		return callBy(t, h, by, name, map[string]any{"run": run})
 	}
 	must := func(by command.By, name string, run sentinels.RunID) {
 		t.Helper()
@@ -56,7 +62,7 @@ func TestPausesOfPersonsStay(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); kid == ""; time.Sleep(5 * time.Millisecond) {
 		runs, err := h.Runtime().Runs(runtime.RunFilter{})
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("there is no child: %v", err)
+			t.Fatalf("no child run: %v", err)
 		}
 		for _, r := range runs {
 			if r.Parent == top {

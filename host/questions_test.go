@@ -681,7 +681,7 @@ func TestQuestionsShowInputsOfAgents(t *testing.T) {
 		for deadline := time.Now().Add(time.Minute); child == ""; time.Sleep(20 * time.Millisecond) {
 			runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: of})
 			if err != nil || time.Now().After(deadline) {
-				t.Fatalf("there is no child: %v", err)
+				t.Fatalf("no child run: %v", err)
 			}
 			for _, r := range runs {
 				if r.Parent == parent {

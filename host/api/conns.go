@@ -163,7 +163,7 @@ type limitedConn struct {
 	limit     *connLimit
 	idleSince time.Time // when it was accepted, or its last request ended
 	requests  int       // active handlers
-	yielding  int       // the active handlers that wait for their body, or to refuse the request
+	yielding  int       // the active handlers that wait for their body or turn, or refuse the request
 	token     bool      // a request has had a valid token
 	person    bool      // one of a person
 	admitted  int       // the active handlers of requests with a token, each counted for its owner

@@ -21,7 +21,7 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if err := r.inspectInner(ctx); err != nil {
 		return err
 	}
-	before, err := r.hiddenChanges(ctx, "--cached")
+	before, err := r.changed(ctx, r.hides, "--cached")
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if _, err := r.must(ctx, without(pathspec([]string{"add"}, in.Paths), out.Hidden)...); err != nil {
 		return err
 	}
-	after, err := r.hiddenChanges(ctx, "--cached")
+	after, err := r.changed(ctx, r.hides, "--cached")
 	if err != nil {
 		return err
 	}
@@ -109,9 +109,9 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 	return nil
 }
 
-// hiddenChanges returns the files that the caller does not see among those that differ, as git diff is asked by args.
-func (r *repository) hiddenChanges(ctx context.Context, args ...string) ([]string, error) {
-	return r.matching(ctx, r.hides, append([]string{"diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}, args...)...)
+// changed returns the files that match among those that differ. args are those of git diff.
+func (r *repository) changed(ctx context.Context, match func(name string) bool, args ...string) ([]string, error) {
+	return r.matching(ctx, match, append([]string{"diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}, args...)...)
 }
 
 // unstagedHidden returns the files that the caller does not see among those that an add of paths would stage.
@@ -153,7 +153,7 @@ func literal(names []string) (paths []string) {
 // commitsNoHidden returns the error of a commit with files that the caller does not see: who reads the commit, such as a
 // remote or a shell without a sight of these files, would have them.
 func (r *repository) commitsNoHidden(ctx context.Context, in request, head string) error {
-	names, err := r.hiddenChanges(ctx, committed(in, head)...)
+	names, err := r.changed(ctx, r.hides, committed(in, head)...)
 	if err == nil && len(names) > 0 {
 		err = refuse(fmt.Sprintf("the commit would have %q, which models do not see", names[0]), "name the paths to commit, or let a person do it")
 	}
@@ -167,7 +167,7 @@ func (r *repository) keepsHostFiles(ctx context.Context, args ...string) error {
 	if !r.held {
 		return nil
 	}
-	names, err := r.matching(ctx, r.g.rules.In(r.top).OfHost, append([]string{"diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}, args...)...)
+	names, err := r.changed(ctx, r.g.rules.In(r.top).OfHost, args...)
 	if err == nil && len(names) > 0 {
 		err = refuse(fmt.Sprintf("%s would change %q, which is of the host itself", r.operation, names[0]), "a person can, in a terminal")
 	}
@@ -217,14 +217,8 @@ func (r *repository) checkNew(branch string) error {
 	return gitsource.CheckNewBranch("branch", branch)
 }
 
-// tree returns the commit that is checked out, or the tree without files where there is none yet.
-func (r *repository) tree(ctx context.Context) string {
-	const empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-	if _, hash, err := r.head(ctx); err == nil && hash != "" {
-		return hash
-	}
-	return empty
-}
+// noFiles is the tree without files, which git knows in each repository.
+const noFiles = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 // maxBranches bounds the branches that are listed.
 const maxBranches = 500
@@ -263,6 +257,11 @@ func (r *repository) branch(ctx context.Context, in request, out *Result) error 
 // checkout changes to a branch or commit, or with paths takes back the changes
 // of files.
 func (r *repository) checkout(ctx context.Context, in request, out *Result) error {
+	current, hash, err := r.head(ctx)
+	if err != nil {
+		return err
+	}
+	before := cmp.Or(hash, noFiles)
 	args := []string{"checkout", "--quiet", "--no-recurse-submodules"}
 	switch {
 	case len(in.Paths) > 0:
@@ -282,21 +281,17 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 		}
 		args = append(args, "--no-track", "-b", in.Branch)
 		if in.Base != "" {
-			if err := r.keepsHostFiles(ctx, r.tree(ctx), in.Base, "--"); err != nil {
+			if err := r.keepsHostFiles(ctx, before, in.Base, "--"); err != nil {
 				return err
 			}
 			args = append(args, in.Base)
 		}
 		args = append(args, "--")
 	default:
-		if err := r.keepsHostFiles(ctx, r.tree(ctx), in.Branch, "--"); err != nil {
+		if err := r.keepsHostFiles(ctx, before, in.Branch, "--"); err != nil {
 			return err
 		}
 		args = append(args, "--no-guess", in.Branch, "--")
-	}
-	current, _, err := r.head(ctx)
-	if err != nil {
-		return err
 	}
 	_, remote, _, err := r.remotesOf(ctx, current)
 	if err != nil {

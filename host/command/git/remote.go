@@ -191,29 +191,23 @@ func (r *repository) push(ctx context.Context, in request, out *Result) error {
 
 // sendObjects sends the objects of Git LFS that the branch names and the remote may not have.
 func (r *repository) sendObjects(ctx context.Context, t target) error {
-	git := func(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
-		return r.g.Exec(ctx, r.dir, r.ssh, stdin, args...)
-	}
 	top := "refs/heads/" + t.branch
 	if hash, err := r.line(ctx, "rev-parse", "--quiet", "--verify", top+"^{commit}"); err != nil || hash == "" {
 		return err // the push names the branch that is missing
 	}
-	objects, err := gitlfs.Objects(ctx, git, top, "--remotes="+t.remote)
+	objects, err := gitlfs.Objects(ctx, r.exec, top, "--remotes="+t.remote)
 	if err != nil || len(objects) == 0 {
 		return err
 	}
 	if err := r.askServer(ctx, t.remote); err != nil {
 		return err
 	}
-	return gitlfs.Push(ctx, git, t.remote, objects)
+	return gitlfs.Push(ctx, r.exec, t.remote, objects)
 }
 
 // askServer has git-lfs ask the server of a remote from now on, see [gitlfs.Server]; for remote "" nothing but
 // the repository itself.
 func (r *repository) askServer(ctx context.Context, remote string) error {
-	git := func(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
-		return r.g.Exec(ctx, r.dir, r.ssh, stdin, args...)
-	}
 	var server [][2]string
 	if remote == "" {
 		dir, err := r.must(ctx, "rev-parse", "--absolute-git-dir")
@@ -226,7 +220,7 @@ func (r *repository) askServer(ctx context.Context, remote string) error {
 		if err != nil {
 			return err
 		}
-		if server, err = gitlfs.Server(ctx, git, remote, strings.TrimSpace(url)); err != nil {
+		if server, err = gitlfs.Server(ctx, r.exec, remote, strings.TrimSpace(url)); err != nil {
 			return err
 		}
 	}
@@ -271,7 +265,7 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 	if err := r.askServer(ctx, t.remote); err != nil {
 		return err
 	}
-	if err := r.keepsHostFiles(ctx, r.tree(ctx), "refs/remotes/"+t.remote+"/"+t.there, "--"); err != nil {
+	if err := r.keepsHostFiles(ctx, cmp.Or(before, noFiles), "refs/remotes/"+t.remote+"/"+t.there, "--"); err != nil {
 		return err
 	}
 	a, err = r.git(ctx, "merge", "--ff-only", "--no-verify", "--no-verify-signatures", "--quiet", "refs/remotes/"+t.remote+"/"+t.there)

@@ -229,7 +229,12 @@ func (r *repository) inspectInner(ctx context.Context) error {
 
 // git runs git in the repository.
 func (r *repository) git(ctx context.Context, args ...string) (gitexec.Answer, error) {
-	return r.g.Exec(ctx, r.dir, r.ssh, "", args...)
+	return r.exec(ctx, "", args...)
+}
+
+// exec is git with standard input.
+func (r *repository) exec(ctx context.Context, stdin string, args ...string) (gitexec.Answer, error) {
+	return r.g.Exec(ctx, r.dir, r.ssh, stdin, args...)
 }
 
 // must runs git and makes an error of every exit code but 0.

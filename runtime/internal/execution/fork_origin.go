@@ -113,36 +113,51 @@ func (ex *Executor) changes(begin *journal.RunStartBody, now definitionVersion) 
 	return text + ex.svc.Redact.Text(sentinels.DiffText(first, now.def, "at the start of the run", "edited"))
 }
 
+// upwards calls fn with a run, and then with those above it until one that retention has removed.
+func (ex *Executor) upwards(id sentinels.RunID, fn func(info run.Info) error) error {
+	for above := false; id != ""; above = true {
+		info, err := ex.Status(id)
+		if above && abi.CodeOf(err) == abi.NotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := fn(info); err != nil {
+			return err
+		}
+		id = info.Parent
+	}
+	return nil
+}
+
 // AgentChanges is Runtime.AgentChanges of package runtime.
 func (ex *Executor) AgentChanges(id sentinels.RunID) (string, error) {
 	var all strings.Builder
-	for above := false; id != ""; above = true {
-		info, err := ex.Status(id)
-		if above && abi.CodeOf(err) == abi.NotFound { // removed by retention
-			break
+	err := ex.upwards(id, func(info run.Info) error {
+		if info.RetryOf == "" && info.Edit == 0 {
+			return nil
 		}
+		begin, err := ex.startOf(info.ID)
 		if err != nil {
-			return "", err
+			return err
 		}
-		if info.RetryOf != "" || info.Edit != 0 {
-			begin, err := ex.startOf(id)
-			if err != nil {
-				return "", err
-			}
-			if r := ex.live(id); r != nil { // its first record may not be committed yet
-				begin.Fork = r.begin.Fork
-			}
-			now, _, err := ex.runDefinition(id)
-			if err != nil {
-				return "", err
-			}
-			text := ex.changes(begin, now)
-			if text != "" && above {
-				fmt.Fprintf(&all, "in run %s of %s, above this one:\n", id, info.Sentinel)
-			}
-			all.WriteString(text)
+		if r := ex.live(info.ID); r != nil { // its first record may not be committed yet
+			begin.Fork = r.begin.Fork
 		}
-		id = info.Parent
+		now, _, err := ex.runDefinition(info.ID)
+		if err != nil {
+			return err
+		}
+		text := ex.changes(begin, now)
+		if text != "" && info.ID != id {
+			fmt.Fprintf(&all, "in run %s of %s, above this one:\n", info.ID, info.Sentinel)
+		}
+		all.WriteString(text)
+		return nil
+	})
+	if err != nil {
+		return "", err
 	}
 	return all.String(), nil
 }
@@ -161,20 +176,13 @@ func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*jo
 
 // GivenInputs is Runtime.GivenInputs of package runtime.
 func (ex *Executor) GivenInputs(id sentinels.RunID) (list []run.GivenInput, err error) {
-	for above := false; id != ""; above = true {
-		info, err := ex.Status(id)
-		if above && abi.CodeOf(err) == abi.NotFound { // removed by retention
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = ex.upwards(id, func(info run.Info) error {
 		own, err := ex.givenTo(info)
-		if err != nil {
-			return nil, err
-		}
 		list = append(list, own...)
-		id = info.Parent
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return list, nil
 }
