@@ -47,7 +47,7 @@ func build() error {
 	if err := guest.Write(root, module, s); err != nil {
 		return err
 	}
-	fmt.Printf("plugins/builtin.wasm.gz: module of %d bytes, SHA-256 %s, %s\n", len(module), s.Module, s.Go)
+	fmt.Printf("plugins/builtin.wasm: module of %d bytes, SHA-256 %s, %s\n", len(module), s.Module, s.Go)
 	return nil
 }
 
@@ -75,7 +75,7 @@ func verifyModule() error {
 		return err
 	}
 	if guest.ModuleSum(stored) != sum.Module {
-		return fmt.Errorf("builtin.wasm.gz and builtin.sum do not match: run make plugins")
+		return fmt.Errorf("builtin.wasm and builtin.sum do not match: run make plugins")
 	}
 	version, err := guest.GoVersion(root)
 	if err != nil {

@@ -1,12 +1,9 @@
 package guest
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +11,7 @@ import (
 
 // A Sum is the content of builtin.sum.
 type Sum struct {
-	Module  string // SHA-256 of the module, not of the compressed file
+	Module  string // SHA-256 of the module
 	Sources string // see [Digest]
 	Go      string // Go version that built the module
 }
@@ -48,20 +45,9 @@ func ModuleSum(module []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Write writes the compressed module and builtin.sum.
+// Write writes the module and builtin.sum.
 func Write(root string, module []byte, s Sum) error {
-	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression) // no name and time in the header
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(module); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	if err := writeAtomic(moduleFile(root), packed.Bytes()); err != nil {
+	if err := writeAtomic(moduleFile(root), module); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("module %s\nsources %s\ngo %s\n", s.Module, s.Sources, s.Go)
@@ -69,20 +55,9 @@ func Write(root string, module []byte, s Sum) error {
 }
 
 // ReadModule reads the module that [Write] wrote.
-func ReadModule(root string) ([]byte, error) {
-	f, err := os.Open(moduleFile(root))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", moduleFile(root), err)
-	}
-	return io.ReadAll(r)
-}
+func ReadModule(root string) ([]byte, error) { return os.ReadFile(moduleFile(root)) }
 
-func moduleFile(root string) string { return filepath.Join(root, "plugins", "builtin.wasm.gz") }
+func moduleFile(root string) string { return filepath.Join(root, "plugins", "builtin.wasm") }
 func sumFile(root string) string    { return filepath.Join(root, "plugins", "builtin.sum") }
 
 // writeAtomic writes a file atomically, because another build may read it at the
