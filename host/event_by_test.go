@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -53,6 +54,95 @@ func TestEventsSayForWhom(t *testing.T) {
 	_, err = h.CallAs(t.Context(), &command.Call{Command: "sentinel/run", By: command.ByAgent, As: "ci", Params: json.RawMessage(`{"sentinelId":"d","event":{"type":"sentinel:d:failed","source":"user"}}`)})
 	if err == nil || !strings.Contains(err.Error(), `"sentinel:d:failed" is an event of runs of a stored sentinel`) {
 		t.Errorf("the event of a run by an agent: %v", err)
+	}
+}
+
+// TestEventsOfTransactionsSayForWhom: the events about tickets and messages that a call causes have the agent behind
+// it, as those that it emits; those of a person have none, and those of an agent's steps have the agent.
+func TestEventsOfTransactionsSayForWhom(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	work := func(id string, do func(name string, params map[string]any) json.RawMessage) {
+		t.Helper()
+		do("ticket/create", map[string]any{"id": id, "title": "x"})
+		var claim struct{ Token uint64 }
+		if out := do("ticket/claim", map[string]any{"id": id}); out != nil {
+			if err := json.Unmarshal(out, &claim); err != nil {
+				t.Fatal(err)
+			}
+			do("ticket/heartbeat", map[string]any{"id": id, "token": claim.Token, "phase": "tests"})
+			do("ticket/complete", map[string]any{"id": id, "token": claim.Token}) // in a transaction of its own
+		}
+		do("ticket/comment", map[string]any{"id": id, "text": "y"})
+		do("collaboration/chat/send", map[string]any{"room": id, "message": "z"})
+		do("events/emit", map[string]any{"event": "go", "data": map[string]any{"ticket_id": id}})
+	}
+	for id, call := range map[string]command.Call{"T-person": {By: command.ByUser}, "T-agent": {By: command.ByAgent, As: "ci"}} {
+		work(id, func(name string, params map[string]any) json.RawMessage {
+			t.Helper()
+			text, err := json.Marshal(params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call.Command, call.Params = name, text
+			out, err := h.CallAs(t.Context(), &call)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			return out
+		})
+	}
+	for id, call := range map[string]command.Call{"T-step": {By: command.ByUser}, "T-step-of-agent": {By: command.ByAgent, As: "ci"}} {
+		var steps []any
+		work(id, func(name string, params map[string]any) json.RawMessage {
+			steps = append(steps, map[string]any{"type": "command", "command": name, "params": params})
+			return nil
+		})
+		text, err := json.Marshal(map[string]any{"definition": map[string]any{"name": "works", "steps": steps}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call.Command, call.Params = "sentinel/run", text
+		var res runtime.Result
+		out, err := h.CallAs(t.Context(), &call)
+		if err == nil {
+			err = json.Unmarshal(out, &res)
+		}
+		if err != nil || res.Status != sentinels.StatusCompleted {
+			t.Fatalf("%s: %s %v", id, out, err)
+		}
+	}
+	events, err := h.Runtime().Events("", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, e := range events {
+		var data struct {
+			TicketID string `json:"ticket_id"`
+			Room     string
+		}
+		if err := json.Unmarshal(e.Data, &data); err != nil {
+			t.Fatal(err)
+		}
+		id := cmp.Or(data.TicketID, data.Room)
+		want := ""
+		if strings.Contains(id, "agent") {
+			want = "agent:ci"
+		}
+		if count[id+" "+e.Name]++; e.By != want {
+			t.Errorf("%s about %s is by %q, want %q", e.Name, id, e.By, want)
+		}
+	}
+	for id, least := range map[string]int{"T-person": 5, "T-agent": 5, "T-step": 4, "T-step-of-agent": 4} {
+		kinds := 0
+		for name := range count {
+			if strings.HasPrefix(name, id+" ") {
+				kinds++
+			}
+		}
+		if kinds < least {
+			t.Errorf("%d kinds of events about %s: %v", kinds, id, count)
+		}
 	}
 }
 

@@ -93,6 +93,13 @@ func (rt *Runtime) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event
 	return rt.logOf(e.Name).Emit(ctx, e)
 }
 
+// WithEventAuthor returns a context whose events have by as the agent or model behind them, see
+// [sentinels.Event], where they do not say so: those of [Runtime.Emit] and of transactions of documents.
+// The context of a command that a run calls has that of the run.
+func WithEventAuthor(ctx context.Context, by string) context.Context {
+	return eventlog.WithEmission(ctx, eventlog.NewEmission(by, nil, nil))
+}
+
 // Events returns up to limit committed events that match pattern, the newest
 // last. An empty pattern matches all.
 func (rt *Runtime) Events(pattern string, limit int) ([]sentinels.Event, error) {

@@ -32,7 +32,7 @@ func (f family) emit(ctx context.Context, call *command.Call, in emitIn) (emitOu
 	if problem, hint := sentinels.CheckEventName(in.Event); problem != "" {
 		return emitOut{}, &abi.Error{Code: abi.BadFields, Permanent: true, Field: "event", Message: "emit: " + problem, Hint: hint}
 	}
-	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data, By: call.EmitsFor()}
+	e := sentinels.Event{Name: in.Event, Source: source(call), Data: in.Data}
 	e.Hops, e.Path = f.chain(call)
 	if call.Key != "" {
 		sum := sha256.Sum256([]byte(call.Key))

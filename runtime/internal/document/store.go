@@ -34,8 +34,9 @@ type Tables interface {
 
 // Events is the event log as transactions use it.
 type Events interface {
-	// Accept returns why an event may not be emitted, and counts it otherwise.
-	Accept(ctx context.Context, e sentinels.Event) error
+	// Accept returns an event as the log keeps it, with the agent or model behind the call of ctx,
+	// and counts it; or why it may not be emitted.
+	Accept(ctx context.Context, e sentinels.Event) (sentinels.Event, error)
 	// AppendAll calls commit once with the writes for the events that the log does
 	// not have yet. If it returns an error, it has not called commit.
 	AppendAll(events []sentinels.Event, commit func(puts ...store.Put) *store.Ticket) error

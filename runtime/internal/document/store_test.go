@@ -24,11 +24,11 @@ type events struct{}
 
 var errHops = errors.New("too many hops")
 
-func (events) Accept(_ context.Context, e sentinels.Event) error {
+func (events) Accept(_ context.Context, e sentinels.Event) (sentinels.Event, error) {
 	if e.Hops > 0 {
-		return errHops
+		return e, errHops
 	}
-	return nil
+	return e, nil
 }
 
 func (events) AppendAll(all []sentinels.Event, commit func(puts ...store.Put) *store.Ticket) error {

@@ -174,7 +174,8 @@ func (tx *Tx) Emit(ctx context.Context, e sentinels.Event) error {
 	if e.ID == "" || e.Name == "" {
 		return failure.New(abi.Internal, "emit in a transaction: an event needs an id and a name")
 	}
-	if err := tx.store.opt.Events.Accept(ctx, e); err != nil {
+	e, err := tx.store.opt.Events.Accept(ctx, e)
+	if err != nil {
 		return err
 	}
 	if e.Time.IsZero() {

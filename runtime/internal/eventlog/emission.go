@@ -1,23 +1,23 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// An Emission counts the events that one host call of a run emits, against the
-// limit of the run's iteration. The context of a command carries it, so that its
-// events count whether it emits them through [Log.Emit] or in a transaction of
-// documents. The end of the call records the number, and a resumed run adds up the
-// records.
+// An Emission is the events that one call emits: who is behind them, and, for a host call of a
+// run, their bytes, against the limit of the run's iteration. The context of a command carries it,
+// so that both hold whether it emits through [Log.Emit] or in a transaction of documents. The end
+// of a host call records the number, and a resumed run adds up the records.
 //
 // # Concurrency
 //
-// Safe for concurrent use. A nil emission, of an event that no run emits, counts
-// nothing.
+// Safe for concurrent use. A nil emission, of an event of the host itself, counts nothing.
 type Emission struct {
+	by      string // the agent or model behind the events, "" for none
 	reserve func(name string, size int64) error
 	release func(size int64)
 
@@ -25,11 +25,12 @@ type Emission struct {
 	bytes int64 // of names and data
 }
 
-// NewEmission returns an emission without events. reserve counts an event of size
-// bytes for the run's iteration, or returns the error limit if that does not fit.
-// release takes bytes back; it is called under the mutex of the emission.
-func NewEmission(reserve func(name string, size int64) error, release func(size int64)) *Emission {
-	return &Emission{reserve: reserve, release: release}
+// NewEmission returns an emission without events. by is the agent or model behind them, "" for
+// none. reserve counts an event of size bytes for the run's iteration, or returns the error limit
+// if that does not fit; it is nil for a call that no run makes. release takes bytes back; it is
+// called under the mutex of the emission.
+func NewEmission(by string, reserve func(name string, size int64) error, release func(size int64)) *Emission {
+	return &Emission{by: by, reserve: reserve, release: release}
 }
 
 type emissionKey struct{}
@@ -44,9 +45,17 @@ func emissionOf(ctx context.Context) *Emission {
 	return m
 }
 
+// signed returns an event with who is behind it, unless it says that already.
+func (m *Emission) signed(e sentinels.Event) sentinels.Event {
+	if m != nil {
+		e.By = cmp.Or(e.By, m.by)
+	}
+	return e
+}
+
 // Add counts an event, or returns the error limit if it does not fit.
 func (m *Emission) Add(e sentinels.Event) error {
-	if m == nil {
+	if m == nil || m.reserve == nil {
 		return nil
 	}
 	size := int64(len(e.Name) + len(e.Data))

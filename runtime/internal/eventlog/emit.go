@@ -19,8 +19,10 @@ var dataLimits = strictjson.Limits{Bytes: 4 << 20, Depth: 256, Keys: 100_000, St
 // the log already holds an event with its source and ID, Emit returns that one
 // instead. Without an ID every event is new. Data that is not strict JSON
 // (duplicate keys, text that is not UTF-8) is the error bad_fields; what
-// [Log.Accept] refuses is the error limit.
+// [Log.Accept] refuses is the error limit. An event that does not say who is behind
+// it gets that from the [Emission] of ctx.
 func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
+	e = emissionOf(ctx).signed(e)
 	if len(e.Data) > 0 {
 		if err := strictjson.Check(e.Data, dataLimits); err != nil {
 			return e, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("emit %q: data: %v", e.Name, err)}
@@ -66,22 +68,22 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 	return e, nil // the existing one has just left the log
 }
 
-// Accept returns why an event of a transaction may not be emitted, where those of [Options.Own] may
-// be: its name is refused, or, as the error limit, its chain has become too long or the [Emission] of
-// ctx cannot hold it. An accepted event counts for that emission.
-func (l *Log) Accept(ctx context.Context, e sentinels.Event) error {
+// Accept returns an event of a transaction with who is behind it, or why it may not be emitted, where
+// those of [Options.Own] may be: its name is refused, or, as the error limit, its chain has become too
+// long or the [Emission] of ctx cannot hold it. An accepted event counts for that emission.
+func (l *Log) Accept(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
 	if sentinels.IsRunEvent(e.Name) {
-		return &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("emit %q: a transaction emits no events of the form sentinel:ID:WORD, which have a log of their own", e.Name)}
+		return e, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("emit %q: a transaction emits no events of the form sentinel:ID:WORD, which have a log of their own", e.Name)}
 	}
 	if !slices.Contains(l.opt.Own, e.Name) {
 		if err := l.CheckName(e.Name); err != nil {
-			return err
+			return e, err
 		}
 	}
-	return l.admit(ctx, e)
+	return emissionOf(ctx).signed(e), l.admit(ctx, e)
 }
 
-// admit is Accept for an event whose name may be emitted. The source of the engine is refused: it
+// admit checks an event whose name may be emitted. The source of the engine is refused: it
 // adds its own events by [Log.Append].
 func (l *Log) admit(ctx context.Context, e sentinels.Event) error {
 	if sentinels.FromEngine(e.Source) {

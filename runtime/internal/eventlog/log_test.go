@@ -402,7 +402,7 @@ func TestCancelledWaitReportsItsCursor(t *testing.T) {
 func TestEmissionCountsAcceptedEvents(t *testing.T) {
 	log := open(t, store.NewMemory(), eventlog.Options{MaxHops: 1})
 	used, full := int64(0), errors.New("full")
-	m := eventlog.NewEmission(func(name string, size int64) error {
+	m := eventlog.NewEmission("", func(name string, size int64) error {
 		if used+size > 10 {
 			return full
 		}

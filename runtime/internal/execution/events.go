@@ -119,9 +119,9 @@ func chainOf(begin *journal.RunStartBody, received ...chain) chain {
 	return c.Including(others...).Through(begin.Sentinel)
 }
 
-// Emission returns the counter for the events of one host call of the run.
+// Emission returns the events of one host call of the run, none yet.
 func (r *liveRun) Emission() *eventlog.Emission {
-	return eventlog.NewEmission(r.countEvent, func(size int64) {
+	return eventlog.NewEmission(r.EmitsFor(), r.countEvent, func(size int64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.emitting -= size
