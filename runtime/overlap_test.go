@@ -63,6 +63,57 @@ func TestStartsObeyOverlap(t *testing.T) {
 	wait(t, s.Runtime, again)
 }
 
+// TestForksObeyOverlap: a fork begins while a run is active as a start does, by the concurrency of the
+// definition that it has, and beside it only by force.
+func TestForksObeyOverlap(t *testing.T) {
+	for _, policy := range []sentinels.Overlap{sentinels.OverlapSkip, sentinels.OverlapQueue, sentinels.OverlapRestart} {
+		t.Run(string(policy), func(t *testing.T) {
+			s := serve(t, newRecordingStore(), runtime.Options{})
+			begun := func(id sentinels.RunID) bool { return status(t, s.Runtime, id).Iteration > 0 }
+			def := strings.Replace(overlapping, `"name":"o"`, `"name":"o","concurrency":"`+string(policy)+`"`, 1)
+			ended := start(t, s.Runtime, def, runtime.StartOptions{})
+			until(t, "the run that is forked", func() bool { return begun(ended) })
+			if err := s.Stop(within(t), ended); err != nil {
+				t.Fatal(err)
+			}
+			active := start(t, s.Runtime, def, runtime.StartOptions{})
+			until(t, "the active run", func() bool { return begun(active) })
+			beside, err := s.Fork(within(t), ended, runtime.ForkOptions{Force: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the forced fork", func() bool { return begun(beside) })
+			fork, err := s.Fork(within(t), ended, runtime.ForkOptions{})
+			if policy == sentinels.OverlapSkip {
+				if abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "run "+string(active)+" is running") {
+					t.Errorf("a fork beside run %s: %s, %v", active, fork, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if policy == sentinels.OverlapQueue {
+				until(t, "the reason of the wait", func() bool { return len(status(t, s.Runtime, fork).Queued) == 1 })
+				if begun(fork) {
+					t.Error("the fork has begun beside the active run")
+				}
+				for _, id := range []sentinels.RunID{active, beside} {
+					if err := s.Stop(within(t), id); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			until(t, "the fork", func() bool { return begun(fork) })
+			for _, id := range []sentinels.RunID{active, beside} {
+				if res := wait(t, s.Runtime, id); res.Status != sentinels.StatusStopped {
+					t.Errorf("run %s is %s", id, res.Status)
+				}
+			}
+		})
+	}
+}
+
 // TestPersonsComeBeforeAgents: runs of an agent that wait for their turn hold up no person, and none of
 // them begins beside the person's run.
 func TestPersonsComeBeforeAgents(t *testing.T) {

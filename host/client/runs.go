@@ -209,6 +209,7 @@ type RetryOptions struct {
 	From         string `json:"from,omitempty"`         // address, id or name of a top-level step
 	Iteration    int    `json:"iteration,omitempty"`    // in which From is; default the last
 	WithRevision string `json:"withRevision,omitempty"` // "latest" or a number
+	Force        bool   `json:"force,omitempty"`        // as in [StartOptions]
 }
 
 // Retry starts a run that does again what a run did.

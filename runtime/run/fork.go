@@ -34,6 +34,9 @@ type ForkOptions struct {
 	Workspace string
 	// Key is as in [StartOptions].
 	Key string
+	// Force begins the run beside active ones. Default: while other runs of the sentinel are active,
+	// the concurrency of the definition that it begins with holds, as Overlap of [StartOptions].
+	Force bool
 	// AskAgain says that approvals of the other run do not count: the fork does not begin behind
 	// one, because what was approved was the other run. Default false.
 	AskAgain bool

@@ -54,6 +54,7 @@ func (a verbs) retryCommand() *cobra.Command {
 	c.Flags().IntVar(&iteration, "iteration", 0, "iteration to begin with (default: the last with --from, else the first)")
 	c.Flags().StringVar(&revision, "with-revision", "", "latest, or the number of a revision (default: the definition that the run had)")
 	c.Flags().StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE: in place of the run's input; repeatable")
+	f.forceFlag(c.Flags())
 	f.modelFlags(c.Flags())
 	return c
 }
@@ -94,6 +95,7 @@ func (a verbs) forkCommand() *cobra.Command {
 	fs.StringVar(&at.Step, "step", "", "takes the step's place as a whole, JSON or @FILE")
 	fs.StringVar(&at.Params, "params", "", "what changes in it, a JSON object or @FILE")
 	fs.StringArrayVar(&f.inputs, "input", nil, "NAME=VALUE: in place of the run's input; repeatable")
+	f.forceFlag(fs)
 	f.modelFlags(fs)
 	return c
 }
@@ -108,6 +110,9 @@ func (a verbs) rerun(ctx context.Context, word, command string, params map[strin
 	}
 	if dir := a.MovesTo(); dir != "" {
 		params["workspace"] = dir
+	}
+	if f.force {
+		params["force"] = true
 	}
 	return a.execute(ctx, f, func(s *app.Session) (sentinels.RunID, error) {
 		old, err := a.FindRun(ctx, s, word, true)

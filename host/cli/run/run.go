@@ -51,6 +51,10 @@ func (f *runFlags) startFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.inputsFile, "inputs", "", "file with a JSON object of inputs")
 	fs.StringVar(&f.event, "event", "", "data of $event: JSON, @FILE or @-; {\"ok\": 7} is $event.data.ok, and $event.ok too")
 	fs.BoolVar(&f.pinned, "pinned", false, "stay on this revision when the stored sentinel is edited")
+	f.forceFlag(fs)
+}
+
+func (f *runFlags) forceFlag(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.force, "force", false, "start beside active runs, whatever concurrency of the definition says")
 }
 

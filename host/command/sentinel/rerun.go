@@ -22,6 +22,7 @@ type retryIn struct {
 	Inputs       map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
 	Workspace    string                     `json:"workspace,omitempty" jsonschema:"folder that the new run works in, for persons; that of the run if not given"`
 	Key          string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
+	forceIn
 }
 
 // rerunOut is a run that was made from another one.
@@ -38,7 +39,7 @@ type rerunOut struct {
 
 // retry begins a run's work again, or goes on with it at a step.
 func (f family) retry(ctx context.Context, call *command.Call, in retryIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace, Force: in.Force}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err
@@ -97,12 +98,13 @@ type forkIn struct {
 	Inputs     map[string]json.RawMessage `json:"inputs,omitempty" jsonschema:"in place of the run's inputs, one by one"`
 	Workspace  string                     `json:"workspace,omitempty" jsonschema:"folder that the new run works in, for persons; that of the run if not given"`
 	Key        string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
+	forceIn
 }
 
 // fork begins an iteration of a run again in a new one, with a step changed if
 // that is wanted. The sentinel and the other run stay as they are.
 func (f family) fork(ctx context.Context, call *command.Call, in forkIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace, Force: in.Force}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err
@@ -153,6 +155,9 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 		return rerunOut{}, err
 	}
 	if err := f.notHeldBack(call, old); err != nil {
+		return rerunOut{}, err
+	}
+	if err := (forceIn{opt.Force}).allowed(call, old.Sentinel); err != nil {
 		return rerunOut{}, err
 	}
 	if opt.Workspace, err = f.movedTo(call, old, opt.Workspace); err != nil {

@@ -29,10 +29,24 @@ type startIn struct {
 	Workspace string                     `json:"workspace,omitempty" jsonschema:"folder the run works in; the caller's if not given. Models and agents name one in it"`
 	Key       string                     `json:"key,omitempty" jsonschema:"idempotency key: a repeated start with it returns the first run"`
 	Pinned    bool                       `json:"pinned,omitempty" jsonschema:"stay on this revision when the sentinel is edited"`
-
-	Force bool `json:"force,omitempty" jsonschema:"start beside active runs, whatever concurrency of the definition says; for persons"`
-
+	forceIn
 	OnInterrupt string `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt where neither a step nor the definition decides" enum:"retry,fail,ask"`
+}
+
+type forceIn struct {
+	Force bool `json:"force,omitempty" jsonschema:"start beside active runs, whatever concurrency of the definition says; for persons"`
+}
+
+// allowed returns the error of a caller that forces a run and is not a person, nor a step of a person's
+// definition.
+func (in forceIn) allowed(call *command.Call, id sentinels.ID) error {
+	if !in.Force || !setsInputsOnly(call) {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Denied, Permanent: true, Field: "force", Message: fmt.Sprintf("%s: only a person starts a run of %s beside another one", strings.TrimPrefix(call.Command, "sentinel/"), id),
+		Hint: "leave force out: concurrency of the definition then says what happens while a run is active",
+	}
 }
 
 type runOut struct {
@@ -98,11 +112,8 @@ func (f family) begin(ctx context.Context, call *command.Call, in startIn, child
 			opt.Overlap = ""
 		}
 	}
-	if in.Force && setsInputsOnly(call) {
-		return runOut{}, &abi.Error{
-			Code: abi.Denied, Permanent: true, Field: "force", Message: fmt.Sprintf("start: only a person starts a run of %s beside another one", def.ID),
-			Hint: "leave force out: concurrency of the definition then says what happens while a run is active",
-		}
+	if err := in.allowed(call, def.ID); err != nil {
+		return runOut{}, err
 	}
 	if in.Event != nil {
 		if opt.Event, err = f.eventOf(call, in.Event, time.Now()); err != nil {

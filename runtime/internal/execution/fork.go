@@ -92,7 +92,10 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	if err := ex.noteChanges(start.fork, p, next.def, opt); err != nil {
 		return "", err
 	}
-	return ex.startRun(ctx, next.def, start)
+	if !opt.Force {
+		start.Overlap = next.def.Concurrency
+	}
+	return ex.startForCaller(ctx, next.def, start)
 }
 
 // decided reports whether what a fork executes is as a person has decided it: the newest revision of the stored

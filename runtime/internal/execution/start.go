@@ -42,11 +42,15 @@ func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt ru
 			o.caller = parent
 		}
 	}
-	// The records of other runs take the first one to the disk. One that waits for its turn has no
-	// further ones, so its caller waits.
+	return ex.startForCaller(ctx, def, o)
+}
+
+// startForCaller is startRun for a caller that does not wait for the first record. The further records of
+// other runs take it to the disk. One that waits for its turn has none, so its caller waits.
+func (ex *Executor) startForCaller(ctx context.Context, def *sentinels.Definition, opt startOptions) (sentinels.RunID, error) {
 	var begun *store.Ticket
-	o.enqueued = func(start *store.Ticket) { begun = start }
-	id, err := ex.startRun(ctx, def, o)
+	opt.enqueued = func(start *store.Ticket) { begun = start }
+	id, err := ex.startRun(ctx, def, opt)
 	if err == nil && begun != nil && waitsForTurn(opt.Overlap) {
 		err = ex.opt.Health.Await(ctx, begun)
 	}
