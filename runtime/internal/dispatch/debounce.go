@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
@@ -29,6 +30,12 @@ func keep(f triggers.Firing) keptFiring {
 
 func (f keptFiring) firing() triggers.Firing {
 	return triggers.Firing{Key: f.Key, Replay: f.Replay, ReplayFor: time.Duration(f.ReplayForMs) * time.Millisecond, At: f.At, Event: f.Event}
+}
+
+// held reports whether events of agents or models alone caused the firing.
+func (f *keptFiring) held() bool {
+	return f.Event != nil && f.Event.By != "" &&
+		!slices.ContainsFunc(f.Event.Batch, func(e sentinels.BatchedEvent) bool { return e.By == "" })
 }
 
 // A pendingFiring is what was debounced. Its times are wall clock times, so what was

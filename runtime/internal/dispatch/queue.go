@@ -14,7 +14,9 @@ import (
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
-// Limits of a sentinel's queue: firings, and bytes of their events in the store.
+// Limits of a sentinel's queue: firings, and bytes of their events in the store. Those that events of
+// agents and models caused have half of both together, so that a firing of a person, a schedule or a
+// file finds a place.
 const (
 	maxQueued      = 1000
 	maxQueuedBytes = 64 << 20
@@ -31,6 +33,7 @@ type queuedFiring struct {
 	Firing  *keptFiring `json:"firing,omitempty"`
 
 	bytes int64 // in the store
+	held  bool  // an event of an agent or model caused it
 }
 
 // of reports whether the firing is one of t.
@@ -53,6 +56,7 @@ func (s *armedSentinel) readQueue() error {
 			return false
 		}
 		q.Number, q.bytes = binary.BigEndian.Uint64(key[len(prefix):]), int64(len(value))
+		q.held = q.Firing.held()
 		if !q.Joins {
 			q.Firing = nil
 		}
@@ -73,6 +77,9 @@ func (s *armedSentinel) readQueue() error {
 func (s *armedSentinel) push(q queuedFiring) {
 	s.queue = append(s.queue, q)
 	s.last, s.bytes = q.Number, s.bytes+q.bytes
+	if q.held {
+		s.held, s.heldBytes = s.held+1, s.heldBytes+q.bytes
+	}
 	s.waiting.Add(1)
 }
 
@@ -80,6 +87,9 @@ func (s *armedSentinel) push(q queuedFiring) {
 // iterating over the old slice.
 func (s *armedSentinel) remove(i int) {
 	s.bytes -= s.queue[i].bytes
+	if s.queue[i].held {
+		s.held, s.heldBytes = s.held-1, s.heldBytes-s.queue[i].bytes
+	}
 	s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
 	s.waiting.Add(-1)
 }
@@ -105,7 +115,7 @@ func (dec *decision) enqueue(f triggers.Firing, policy sentinels.Overlap, reason
 		}
 	}
 	kept := keep(queued)
-	q.Firing = &kept
+	q.Firing, q.held = &kept, kept.held()
 	put := encodePut(bucketQueue, queueKey(s.id, q.Number), q)
 	if q.bytes = int64(len(put.Value)); !q.Joins {
 		q.Firing = nil
@@ -123,6 +133,10 @@ func (dec *decision) enqueue(f triggers.Firing, policy sentinels.Overlap, reason
 		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: %d firings wait", len(s.queue)), f)
 	case s.bytes+q.bytes > maxQueuedBytes:
 		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: the events in it have %d bytes", s.bytes), f)
+	case q.held && s.held >= maxQueued/2:
+		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full for events of agents and models: %d firings of theirs wait", s.held), f)
+	case q.held && s.heldBytes+q.bytes > maxQueuedBytes/2:
+		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full for events of agents and models: those in it have %d bytes", s.heldBytes), f)
 	}
 	if err := dec.remember(f, keyRecord{Outcome: triggers.Queued}); err != nil {
 		return triggers.Admission{}, nil, err

@@ -42,13 +42,15 @@ type armedSentinel struct {
 	waiting atomic.Int64 // len(queue), for callers that must not wait for the lock
 	fresh   freshKeys
 
-	mu      sync.Mutex
-	retired bool           // nothing is decided any more
-	queue   []queuedFiring // without their firings, which may be large
-	last    uint64         // number of the newest one in the queue
-	bytes   int64          // of the queue in the store
-	newest  *store.Ticket  // of the newest decision
-	delayed bool           // a drain waits until the rate of the agent permits a start
+	mu        sync.Mutex
+	retired   bool           // nothing is decided any more
+	queue     []queuedFiring // without their firings, which may be large
+	last      uint64         // number of the newest one in the queue
+	bytes     int64          // of the queue in the store
+	held      int            // firings in the queue that events of agents and models caused
+	heldBytes int64          // of these
+	newest    *store.Ticket  // of the newest decision
+	delayed   bool           // a drain waits until the rate of the agent permits a start
 }
 
 // readArmed prepares the triggers of a definition: it reads or creates the record
