@@ -238,6 +238,65 @@ func TestSubmodules(t *testing.T) {
 	expect(t, "ignored folder as workspace", find(t, options(t, filepath.Join(dir, "ignored")), "needle"), "a.go")
 }
 
+// TestFollowsNoLinkThatReplacesAFolder: a program that puts a link in the place of a folder, while the files are listed or
+// read, has the index list and read nothing of where the link leads.
+func TestFollowsNoLinkThatReplacesAFolder(t *testing.T) {
+	gitProgram(t)
+	for _, when := range []string{"listed", "read"} {
+		for _, to := range []string{"vendor", "outside"} {
+			t.Run(when+" "+to, func(t *testing.T) {
+				dir := t.TempDir()
+				link, target := to, filepath.Join(dir, to)
+				if to == "outside" {
+					target = t.TempDir()
+					link = target
+				}
+				put(t, target, map[string]string{"b/secret.txt": "needle"})
+				put(t, dir, map[string]string{"a.txt": "first", "d/b/secret.txt": "mine"})
+				git(t, dir, "init", "--quiet")
+				git(t, dir, "add", "a.txt", "d")
+				if when == "listed" { // git still lists it
+					if err := os.Remove(filepath.Join(dir, "d/b/secret.txt")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				swap := sync.OnceFunc(func() {
+					if err := os.Rename(filepath.Join(dir, "d"), filepath.Join(dir, "away")); err != nil {
+						t.Error(err)
+					}
+					if err := os.Symlink(link, filepath.Join(dir, "d")); err != nil {
+						t.Error(err)
+					}
+				})
+				opt := options(t, dir)
+				skip, accept := opt.Skip, opt.Accept
+				opt.Skip = func(name string, folder bool) bool {
+					if when == "listed" && name == "d/b/secret.txt" { // the folder was looked at
+						swap()
+					}
+					return skip(name, folder)
+				}
+				opt.Accept = func(name string, data []byte) bool {
+					if when == "read" && name == "a.txt" {
+						swap()
+					}
+					return accept(name, data)
+				}
+				x, err := codeindex.Open(t.Context(), opt)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer x.Close()
+				files, _, err := x.Refresh(t.Context())
+				if err != nil || when == "listed" && slices.Contains(files, "d/b/secret.txt") {
+					t.Errorf("%q %v", files, err)
+				}
+				expect(t, "words", having(t, x, "needle"))
+			})
+		}
+	}
+}
+
 // TestLeftOut has files whose text must not be found.
 func TestLeftOut(t *testing.T) {
 	dir := t.TempDir()

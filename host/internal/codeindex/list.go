@@ -3,7 +3,6 @@ package codeindex
 import (
 	"context"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	stdruntime "runtime"
@@ -36,7 +35,7 @@ func (x *Index) list(ctx context.Context) (files []listed, complete bool, err er
 	if err := x.recovered(ctx, func() error { return x.load(ctx) }); err != nil {
 		return nil, false, err
 	}
-	l := &lister{Index: x, folders: map[string]bool{".": true}, complete: true}
+	l := &lister{Index: x, entered: map[string]bool{".": true}, complete: true}
 	l.expected = l.expect()
 	if err := l.repository(ctx, ".", 0); err != nil {
 		return nil, false, err
@@ -58,47 +57,37 @@ func (x *Index) list(ctx context.Context) (files []listed, complete bool, err er
 type lister struct {
 	*Index
 	files    []listed
-	folders  map[string]bool // false: a link, skipped, or behind one that is
+	entered  map[string]bool // false: a folder that is skipped, or in one that is
 	nested   int
 	complete bool
 	// expected returns what the file system says about the files of the snapshot, in
-	// their order, and which of their folders are not links.
-	expected func() ([]listed, map[string]bool)
+	// their order.
+	expected func() []listed
 	stop     atomic.Bool // the answer is not needed
 	next     int         // the file of the snapshot behind the one that was looked up last
 }
 
 // expect reads what the file system says about the files of the snapshot, while git
 // lists files: they are nearly all that it lists.
-func (l *lister) expect() func() ([]listed, map[string]bool) {
-	var names, dirs []string
-	last := ""
+func (l *lister) expect() func() []listed {
+	names := make([]string, len(l.snap.files))
 	for i := range l.snap.files {
-		name := l.snap.files[i].path
-		names = append(names, name)
-		if dir := path.Dir(name); dir != last && dir != "." {
-			last = dir
-			dirs = append(dirs, dir)
-		}
+		names[i] = l.snap.files[i].path
 	}
-	var files, folders []listed
+	var files []listed
 	var done sync.WaitGroup
-	done.Go(func() { files, folders = l.stat(names), l.stat(dirs) })
-	return sync.OnceValues(func() ([]listed, map[string]bool) {
+	done.Go(func() { files = l.stat(names) })
+	return func() []listed {
 		done.Wait()
-		found := make(map[string]bool, len(folders))
-		for _, f := range folders {
-			found[f.path] = f.stat.folder
-		}
-		return files, found
-	})
+		return files
+	}
 }
 
 // repository adds the files of a folder that may be a work tree of git.
 func (l *lister) repository(ctx context.Context, dir string, level int) error {
 	names, complete := l.tracked(ctx, dir)
 	l.stop.Store(len(names) == 0 && level == 0) // a walk reads it anyway
-	files, _ := l.expected()                    // its goroutines have ended then
+	files := l.expected()                       // its goroutines have ended then
 	if len(names) == 0 {
 		// Not a work tree, an ignored folder in one, or an empty one.
 		return l.walk(ctx, dir)
@@ -136,7 +125,10 @@ func (l *lister) repository(ctx context.Context, dir string, level int) error {
 		}
 		// A submodule, or a repository that is not one. Without .git it is a
 		// submodule that was not checked out.
-		if _, err := l.opt.Root.Lstat(path.Join(f.path, ".git")); err != nil || l.opt.Skip(f.path, true) {
+		in := folders{root: l.opt.Root}
+		_, err := in.lstat(f.path + "/.git")
+		in.close()
+		if err != nil || l.opt.Skip(f.path, true) {
 			continue
 		}
 		if l.nested == maxNested || level == maxDepth {
@@ -203,30 +195,18 @@ func (l *lister) find(name string) (int, bool) {
 	return i, known
 }
 
-// enters reports whether a folder and those above it are neither links nor skipped.
+// enters reports whether neither a folder nor one that it is in is skipped.
 func (l *lister) enters(dir string) bool {
-	ok, known := l.folders[dir]
+	ok, known := l.entered[dir]
 	if !known {
 		ok = l.enters(path.Dir(dir)) && !l.opt.Skip(dir, true)
-		if ok {
-			_, folders := l.expected()
-			if ok = folders[dir]; !ok { // not a folder of the snapshot, or a link
-				info, err := lstat(l.full(dir))
-				ok = err == nil && info.folder
-			}
-		}
-		l.folders[dir] = ok
+		l.entered[dir] = ok
 	}
 	return ok
 }
 
-func (l *lister) full(name string) string {
-	return l.dir + string(os.PathSeparator) + filepath.FromSlash(name)
-}
-
-// stat returns the regular files and folders among names, in their places; the others
-// are empty. It reads only what the file
-// system says about them, in several goroutines that end before it returns.
+// stat returns the regular files and folders among names, in their places; the others, and those behind a link, are
+// empty. It reads only what the file system says about them, in several goroutines that end before it returns.
 func (l *lister) stat(names []string) []listed {
 	found := make([]listed, len(names))
 	var next atomic.Int64
@@ -234,13 +214,15 @@ func (l *lister) stat(names []string) []listed {
 	const portion = 256
 	for range min(stdruntime.GOMAXPROCS(0), 1+len(names)/portion) {
 		done.Go(func() {
+			in := folders{root: l.opt.Root}
+			defer in.close()
 			for {
 				from := int(next.Add(portion)) - portion
 				if from >= len(names) || l.stop.Load() {
 					return
 				}
 				for i := from; i < min(from+portion, len(names)); i++ {
-					if info, err := lstat(l.full(names[i])); err == nil && (info.regular || info.folder) {
+					if info, err := in.lstat(names[i]); err == nil && (info.regular || info.folder) {
 						found[i] = listed{names[i], info}
 					}
 				}

@@ -203,12 +203,14 @@ func (x *Index) readAll(ctx context.Context, files []file, which []int, fn func(
 	for range min(stdruntime.GOMAXPROCS(0), 1+len(which)/32) {
 		readers.Go(func() {
 			var s splitter
+			in := folders{root: x.opt.Root}
+			defer in.close()
 			for {
 				n := int(next.Add(1)) - 1
 				if n >= len(which) || ctx.Err() != nil {
 					return
 				}
-				documents <- x.read(&s, which[n], files[which[n]])
+				documents <- x.read(&in, &s, which[n], files[which[n]])
 			}
 		})
 	}
@@ -232,13 +234,17 @@ func (x *Index) readAll(ctx context.Context, files []file, which []int, fn func(
 
 // read reads a file. One that cannot be read, was replaced by a link or is not accepted
 // has no words.
-func (x *Index) read(s *splitter, at int, f file) document {
+func (x *Index) read(in *folders, s *splitter, at int, f file) document {
 	none := document{at: at}
-	info, err := x.opt.Root.Lstat(f.path)
+	dir, name, err := in.in(f.path)
 	if err != nil {
 		return none
 	}
-	data, err := filewalk.ReadFile(x.opt.Root, f.path, info, MaxFile)
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return none
+	}
+	data, err := filewalk.ReadFile(dir, name, info, MaxFile)
 	if err != nil || !x.opt.Accept(f.path, data) {
 		return none
 	}
