@@ -107,7 +107,7 @@ func (w *watcher) used(closely bool) (u usage) {
 	}
 	w.onMain(func() {
 		list := processes()
-		open := openFilesOf(list)
+		open := w.threads.openFilesOf(list)
 		memory := memoryDevices()
 		for device, n := range open.deleted {
 			if !slices.Contains(memory, device) { // a layer over a cache has a device of its own

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +28,10 @@ type openFiles struct {
 	unseen  bool              // there may be others: of a process that cannot be read, on their way through a socket, or closed during a call
 }
 
-func openFilesOf(list []process) openFiles {
+// openFilesOf returns what the processes of the command have open.
+func (r *runnable) openFilesOf(list []process) openFiles {
 	f := openFiles{deleted: map[uint64]uint64{}, sockets: map[uint64]bool{}}
+	r.now = map[string]runnableThread{}
 	type inode struct{ device, number uint64 }
 	seen := map[inode]bool{}
 	for _, process := range list {
@@ -43,7 +46,8 @@ func openFilesOf(list []process) openFiles {
 			f.unseen = true
 			return f
 		}
-		f.unseen = f.unseen || process.usesClosed(list)
+		closed := r.usesClosed(process, list) // of each process, to see its threads
+		f.unseen = f.unseen || closed
 		for _, name := range list {
 			var s unix.Stat_t
 			if unix.Stat(process.dir+"/fd/"+name, &s) != nil {
@@ -66,6 +70,7 @@ func openFilesOf(list []process) openFiles {
 			f.unseen = f.unseen || hasFilesWaiting(process.dir+"/fdinfo/"+name)
 		}
 	}
+	r.before = r.now
 	return f
 }
 
@@ -113,21 +118,58 @@ func hidesFiles(call []string) bool {
 	return polls && call[1+place] != "0x0" // how many files
 }
 
-// usesClosed reports whether a thread of the process is in a call with a file that is not in its table any
-// more, or may be: where the call does not name its files, another thread may have closed them.
-func (p process) usesClosed(table []string) bool {
+// longestUnseen is how long a thread may be without processor time in its program until it counts as one in a call.
+const longestUnseen = 2 * time.Second
+
+// runnable remembers threads between looks. The kernel does not say in which call a thread is that waits for no event. It
+// may be in one for minutes, with files that another thread has closed: one of little priority beside busy ones is hardly
+// executed. Meanwhile its program has no processor time. Only the main thread uses it.
+type runnable struct {
+	before, now map[string]runnableThread // by the folder in /proc
+}
+
+// A runnableThread is one that the last look has found runnable.
+type runnableThread struct {
+	started, inProgram string // when, and its processor time outside of calls, as the kernel writes them
+	since              time.Time
+}
+
+// isInCall reports whether a runnable thread has been without processor time in its program for so long that it counts as
+// in a call.
+func (r *runnable) isInCall(dir string) bool {
+	const state, inProgram, started = 0, 11, 19 // behind the name
+	var buffer [1024]byte
+	text := readInto(buffer[:], dir+"/stat")
+	f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(f) <= started || f[state] != "R" {
+		return false
+	}
+	thread := runnableThread{f[started], f[inProgram], time.Now()}
+	if last, found := r.before[dir]; found && last.started == thread.started && last.inProgram == thread.inProgram {
+		thread.since = last.since
+	}
+	r.now[dir] = thread
+	return time.Since(thread.since) >= longestUnseen
+}
+
+// usesClosed reports whether a thread of a process is in a call with a file that is not in its table any more, or may be:
+// where the call or its files are not known, another thread may have closed them.
+func (r *runnable) usesClosed(p process, table []string) (uses bool) {
 	var buffer, again [256]byte
 	threads := names(p.tasks)
 	for _, thread := range threads {
 		path := p.tasks + thread + "/syscall"
 		text := readInto(buffer[:], path)
 		call := strings.Fields(string(text))
-		if len(call) < 4 { // it is being executed, or has ended
+		if len(call) == 1 && len(threads) > 1 && r.isInCall(p.tasks+thread) {
+			uses = true
+		}
+		if len(call) < 4 || uses { // it is not waiting in a call, or has ended
 			continue
 		}
 		waits := func() bool { return bytes.Equal(text, readInto(again[:], path)) }
 		if len(threads) > 1 && hidesFiles(call) && waits() {
-			return true
+			uses = true
 		}
 		for _, i := range fileArguments(call[0]) {
 			n, err := strconv.ParseUint(strings.TrimPrefix(call[1+i], "0x"), 16, 32)
@@ -139,11 +181,11 @@ func (p process) usesClosed(table []string) bool {
 			// like the first: programs read one library after the other.
 			closed := func() bool { _, err := os.Lstat(p.dir + "/fd/" + fd); return err != nil }
 			if closed() && waits() && closed() {
-				return true
+				uses = true
 			}
 		}
 	}
-	return false
+	return uses
 }
 
 // hasFilesWaiting reports whether a socket has files that its owner has not received.

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		allocate()
 	case "shared":
 		share()
+	case "busy":
+		compute()
 	case "ipc":
 		callIPC()
 	case "epoll":

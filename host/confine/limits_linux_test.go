@@ -1,6 +1,7 @@
 package confine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -54,11 +58,32 @@ func taking(t *testing.T, how, what string) confine.Command {
 }
 
 // What others have and write is not counted as the command's, also while a process of it has ended and its
-// parent does not ask how: the kernel lets an ordinary user read nothing of such a process.
+// parent does not ask how: the kernel lets an ordinary user read nothing of such a process. So it is while threads of it compute.
 func TestLimitsAreItsOwn(t *testing.T) {
 	needNamespaces(t)
+	t.Run("ended", func(t *testing.T) {
+		takeBeside(t, command(t, "(true & exec sleep 60) & touch begun; while ! [ -e taken ]; do sleep 0.02; done; sleep 1; echo fine"))
+	})
+	t.Run("busy", func(t *testing.T) {
+		takeBeside(t, helper(t, "busy", "& touch begun; while ! [ -e taken ]; do sleep 0.02; done; sleep 4; echo fine"))
+	})
+}
+
+// compute is busy with four threads.
+func compute() {
+	for range 4 {
+		go func() {
+			for {
+			}
+		}()
+	}
+	time.Sleep(time.Minute)
+}
+
+// takeBeside takes memory and disk while a command is executed, which has begun with the file begun, and waits for the file taken.
+func takeBeside(t *testing.T, c confine.Command) {
+	t.Helper()
 	t.Setenv("GOCACHE", t.TempDir())
-	c := command(t, "(true & exec sleep 60) & touch begun; while ! [ -e taken ]; do sleep 0.02; done; sleep 1; echo fine")
 	c.Limits.Memory, c.Limits.Disk = 200<<20, 200<<20
 	if raceEnabled {
 		c.Limits.Memory = 600 << 20 // the launcher has much of it
@@ -152,7 +177,7 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
-	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "memfd in a message that waits", "sockets in poll", "page tables", "sockets", "semaphores"} {
+	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "memfd in a message that waits", "memfd in a call that is not executed", "sockets in poll", "page tables", "sockets", "semaphores"} {
 		t.Run(what, func(t *testing.T) {
 			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "memory") {
 				t.Errorf("%s", describe(r))
@@ -411,6 +436,49 @@ func take(what string) {
 			writePart(fd)
 			hold(fd)
 		}
+	case "memfd in a call that is not executed": // of threads that get next to nothing of a processor beside others
+		var all, first unix.CPUSet
+		fail(unix.SchedGetaffinity(0, &all))
+		for cpu := 0; first.Count() == 0; cpu++ {
+			if all.IsSet(cpu) {
+				first.Set(cpu)
+			}
+		}
+		onFirst := func(do func()) {
+			ready := make(chan struct{})
+			go func() {
+				runtime.LockOSThread()
+				fail(unix.SchedSetaffinity(0, &first))
+				close(ready)
+				do()
+			}()
+			<-ready
+		}
+		onFirst(func() {
+			for {
+			}
+		})
+		for range parts {
+			fd, err := unix.MemfdCreate("taken", 0)
+			fail(err)
+			for b, i := bytes.Repeat([]byte{1}, 1<<20), 0; i < length/parts>>20; i++ {
+				_, err := unix.Write(fd, b)
+				fail(err)
+			}
+			fail(unix.Ftruncate(fd, 2<<30)) // what is not written takes no memory, and long to read
+			to, err := unix.Mmap(-1, 0, 2<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+			fail(err)
+			onFirst(func() {
+				fail(unix.Setpriority(unix.PRIO_PROCESS, 0, 19))
+				_, err := unix.Preadv(fd, slices.Repeat([][]byte{to}, 1024), 0)
+				fail(err)
+			})
+			for atomic.LoadUint32((*uint32)(unsafe.Pointer(&to[0]))) == 0 { // until it is in the call
+				time.Sleep(time.Millisecond)
+			}
+			fail(unix.Close(fd))
+		}
+		fmt.Println("hidden")
 	case "memfd in a message that waits", "deleted in a message that waits":
 		to := full()
 		for range parts {

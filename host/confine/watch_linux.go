@@ -131,7 +131,8 @@ type watcher struct {
 	table         *os.File  // with the number of open files of the machine; nil for no limit
 	// Functions for the main thread, which has started the command: others are in a domain of
 	// Landlock that does not allow to read what its processes have.
-	main chan func()
+	main    chan func()
+	threads runnable
 }
 
 // onMain executes f on the main thread.
@@ -211,7 +212,7 @@ func (w *watcher) exceeds(due time.Time) string {
 			tooLong = time.After(longestLook - time.Since(due))
 		}
 		began, result := time.Now(), make(chan uint64, 1)
-		go w.onMain(func() { result <- exactMemory(list, limit, shared) })
+		go w.onMain(func() { result <- w.exactMemory(list, limit, shared) })
 		select {
 		case memory = <-result:
 		case <-tooLong:
@@ -233,7 +234,7 @@ func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
 		return ""
 	}
 	var files openFiles
-	w.onMain(func() { files = openFilesOf(list) })
+	w.onMain(func() { files = w.threads.openFilesOf(list) })
 	switch {
 	case len(files.sockets) > maxSockets || files.unseen && grown(w.begun.memory.sockets, now.sockets) > maxSockets:
 		return fmt.Sprintf("it has more than %d sockets", maxSockets)
@@ -253,7 +254,7 @@ func (w *watcher) exceedsTransport(list []process, now machineMemory) string {
 	}
 	began, sum, unseen := time.Now(), uint64(0), false
 	w.onMain(func() {
-		files := openFilesOf(list)
+		files := w.threads.openFilesOf(list)
 		held, known := transportBuffersOf(files.sockets)
 		sum, unseen = held, files.unseen || !known && len(files.sockets) > 0
 	})
@@ -289,7 +290,7 @@ func (w *watcher) exceedsEpoll(list []process, slab uint64) string {
 	w.onMain(func() {
 		before := processorTime()
 		n = epollWatches(list, w.epollMost)
-		unseen = slab > 2*w.epollMost*epollWatchSize && openFilesOf(list).unseen
+		unseen = slab > 2*w.epollMost*epollWatchSize && w.threads.openFilesOf(list).unseen
 		used = processorTime() - before
 	})
 	w.epollNext = time.Now().Add(5 * used) // a program makes 200,000 a second
@@ -311,7 +312,7 @@ func (w *watcher) exceedsFiles(list []process) string {
 	var files openFiles
 	if err == nil {
 		_ = dir.Close() // nothing was read
-		w.onMain(func() { files = openFilesOf(list) })
+		w.onMain(func() { files = w.threads.openFilesOf(list) })
 	}
 	if err != nil || files.unseen || uint64(files.count) > most {
 		return fmt.Sprintf("its processes have more than %d open files", most)
@@ -321,7 +322,7 @@ func (w *watcher) exceedsFiles(list []process) string {
 
 // exactMemory returns the memory of processes and what they have made, where the shared memory of
 // the machine has grown so much. It may stop when that is more than limit.
-func exactMemory(list []process, limit, grownShared uint64) uint64 {
+func (w *watcher) exactMemory(list []process, limit, grownShared uint64) uint64 {
 	sum, mapped, unseen := uint64(0), uint64(0), false
 	for _, process := range list {
 		m, ok := process.memory()
@@ -333,7 +334,7 @@ func exactMemory(list []process, limit, grownShared uint64) uint64 {
 			return sum + mapped
 		}
 	}
-	files := openFilesOf(list)
+	files := w.threads.openFilesOf(list)
 	sum += buffersOf(files.sockets)
 	// A file of memory may be mapped as well.
 	held := files.deleted[memoryDevice()] + temporaryFiles() + sharedSegments()
