@@ -1,7 +1,9 @@
 package host_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -702,6 +704,51 @@ func TestQuestionsShowInputsOfAgents(t *testing.T) {
 	again := byAgent("sentinel/retry", map[string]any{"run": byPerson("sentinel/start", map[string]any{"sentinelId": "above"}), "inputs": prod})
 	if lines := ofChild("ask", again); lines != `input "target" of run PARENT of above, above this one, given by agent:ci: "PROD"` {
 		t.Errorf("a child without inputs: lines %q", lines)
+	}
+}
+
+// TestLongInputsOfAgents: a question shows inputs of an agent of 64 KiB whole. With longer ones in the run, or in one above
+// it, no approval is asked for, since the person would not see what is approved; a run without one may have them.
+func TestLongInputsOfAgents(t *testing.T) {
+	h := open(t, host.Options{})
+	for _, definition := range []string{
+		`{"id": "deploy", "inputs": {"target": {}}, "steps": [{"id": "gate", "type": "approve", "prompt": "Deploy?"}]}`,
+		`{"id": "ask", "steps": [{"id": "gate", "type": "approve", "prompt": "Go on?"}]}`,
+		`{"id": "above", "inputs": {"target": {}}, "steps": [{"type": "sentinel", "definition": {"$ref": "ask"}}]}`,
+		`{"id": "silent", "inputs": {"target": {}}, "steps": [{"type": "set", "values": {"x": 1}}]}`,
+	} {
+		must(t, h, "sentinel/create", `{"definition": `+definition+`}`, nil)
+	}
+	start := func(of string, bytes int) sentinels.RunID {
+		t.Helper()
+		text := "begin" + strings.Repeat("x", bytes-len("targetbeginend")-len(`""`)) + "end"
+		out, err := held(t, h, t.TempDir(), "sentinel/start", map[string]any{"sentinelId": of, "inputs": map[string]any{"target": text}})
+		var made struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &made)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Run
+	}
+	const most = 64 << 10
+	whole := start("deploy", most)
+	asked(t, h, whole, "")
+	if lines := linesOfQuestion(t, h, whole); !strings.Contains(lines, strings.Repeat("x", most-len("targetbeginend")-len(`""`))+`end"`) {
+		t.Errorf("%d bytes of %d are shown: %.100s", len(lines), most, lines)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for of, completes := range map[string]bool{"deploy": false, "above": false, "silent": true} {
+		id := start(of, most+1)
+		res, err := h.Runtime().Wait(ctx, id)
+		switch {
+		case err != nil || (res.Status == sentinels.StatusCompleted) != completes:
+			t.Errorf("%s: %s %v %v", of, res.Status, res.Error, err)
+		case !completes && (res.Error.Code != abi.Limit || !strings.Contains(res.Error.Message, fmt.Sprintf("the inputs that agent:ci gave run %s of %s are longer than 65536 bytes", id, of))):
+			t.Errorf("%s: %v", of, res.Error)
+		}
 	}
 }
 

@@ -78,6 +78,9 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	again := r.pending[name] != nil
 	r.mu.Unlock()
 	if what.Kind == run.DecisionApproval {
+		if err := r.ex.checkInputs(r.id); err != nil {
+			return nil, err
+		}
 		leave, err := r.admitQuestion(again)
 		if err != nil {
 			return nil, err

@@ -58,9 +58,11 @@ func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, e
 	return o, err
 }
 
-// maxChanges bounds what agents and models have changed in the definition of one run, as a difference, in bytes: a
-// person who decides about the run sees all of it.
-const maxChanges = 64 << 10
+// Bounds of what agents and models have made of one run, in bytes: a person who decides about the run sees all of it.
+const (
+	maxChanges = 64 << 10 // of its definition, as a difference
+	maxInputs  = 64 << 10 // names and values of its inputs, in runs that ask for an approval
+)
 
 // noteChanges sets which agent or model changed steps for the fork, and what: a person who decides about the fork
 // has to see it. A fork has the changes of the other run too, before its own, unless it uses another definition.
@@ -185,6 +187,26 @@ func (ex *Executor) GivenInputs(id sentinels.RunID) (list []run.GivenInput, err 
 		return nil, err
 	}
 	return list, nil
+}
+
+// checkInputs refuses an approval in a run where the inputs that agents and models gave it, or one above it, are too long
+// for a person to see all of them.
+func (ex *Executor) checkInputs(id sentinels.RunID) error {
+	given, err := ex.GivenInputs(id)
+	if err != nil {
+		return err
+	}
+	size := map[sentinels.RunID]int{}
+	for _, in := range given {
+		if size[in.Run.ID] += len(in.Name) + len(in.Value); size[in.Run.ID] > maxInputs {
+			return &abi.Error{
+				Code: abi.Limit, Permanent: true, Hint: "start it with shorter inputs",
+				Message: fmt.Sprintf("the inputs that %s gave run %s of %s are longer than %d bytes: a person who approves has to see all of them",
+					in.By, in.Run.ID, in.Run.Sentinel, maxInputs),
+			}
+		}
+	}
+	return nil
 }
 
 // givenTo returns the inputs of one run that an agent or a model gave.
