@@ -412,3 +412,29 @@ func TestRequestsWithoutTokenTakeTurns(t *testing.T) {
 		t.Errorf("%d probes were answered at the same time", n)
 	}
 }
+
+// G11, G17: a refused WebSocket gives way to a new connection, as other refusals do, and has a turn.
+func TestRefusedSocketsGiveWay(t *testing.T) {
+	const most = 24
+	leave := make(chan struct{})
+	var refusals atomic.Int32
+	s := listen(t, api.Options{Feed: http.NotFoundHandler(), RefuseSocket: func(http.ResponseWriter, *http.Request, bool) {
+		refusals.Add(1)
+		<-leave // as for a client that does not take its answer
+	}}, api.ListenOptions{MaxConns: most})
+	known := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	defer known.CloseIdleConnections()
+	known.get(t, "/v1/commands")
+	addr := s.Addr().String()
+	flood(t, addr, 3*most, "GET /ws HTTP/1.1\r\nHost: "+addr+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", false)
+	other := &client{url: s.URL(), Client: http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	defer other.CloseIdleConnections()
+	other.get(t, "/v1/commands") // accepted behind all of them
+	if !known.get(t, "/v1/commands") {
+		t.Error("the connection with a token was closed for those without")
+	}
+	if n := refusals.Load(); n > 1 {
+		t.Errorf("%d sockets were refused at the same time", n)
+	}
+	close(leave)
+}

@@ -46,9 +46,6 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.observe(r, route, answer, began)
 	}()
 	err := g.admit(r, route)
-	if err != nil && !g.local && a.refuseSocket(answer, r, route, err) { // waits for the client, so without a turn
-		return
-	}
 	if err != nil {
 		defer conn.yield()()
 	}
@@ -63,7 +60,9 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer leave()
 	}
 	if err != nil {
-		a.fail(answer, r, err)
+		if g.local || !a.refuseSocket(answer, r, route, err) {
+			a.fail(answer, r, err)
+		}
 		return
 	}
 	if r.Method == http.MethodOptions {

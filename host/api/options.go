@@ -69,7 +69,8 @@ type Options struct {
 	Feed http.Handler
 	// RefuseSocket opens a WebSocket and closes it with a code, for a client without a
 	// token (given is false) or with an invalid one. A page sees the code, but not the
-	// status of a response. Default: the response is 401.
+	// status of a response. It must not wait for the client: refusals are answered one at a
+	// time. Default: the response is 401.
 	RefuseSocket func(w http.ResponseWriter, r *http.Request, given bool)
 	// Metrics serves /metrics. Default: not found.
 	Metrics http.Handler

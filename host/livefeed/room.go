@@ -1,9 +1,11 @@
 package livefeed
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -144,9 +146,10 @@ func appendRoom(b []byte, e Entry) []byte {
 	return append(b, `",`...)
 }
 
-// Refuse opens a socket and closes it with a code, for clients without access.
+// Refuse opens a socket and closes it with a code, for clients without access. It does not wait for the
+// close frame of the client, which would keep the connection for as long as it likes.
 func Refuse(w http.ResponseWriter, r *http.Request, given bool) {
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, InsecureSkipVerify: true}) // the caller has checked the origin
+	conn, err := websocket.Accept(unread{w}, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, InsecureSkipVerify: true}) // the caller has checked the origin
 	if err != nil {
 		return // Accept has answered
 	}
@@ -155,4 +158,16 @@ func Refuse(w http.ResponseWriter, r *http.Request, given bool) {
 		code, reason = StatusBadToken, "the token is not valid"
 	}
 	_ = conn.Close(code, reason) // the client may have left
+}
+
+// unread is a response whose connection reports an expired deadline to each read once it is hijacked.
+type unread struct{ http.ResponseWriter }
+
+// Hijack implements [http.Hijacker].
+func (u unread) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(u.ResponseWriter).Hijack()
+	if err == nil {
+		err = conn.SetReadDeadline(time.Unix(1, 0))
+	}
+	return conn, rw, err
 }
