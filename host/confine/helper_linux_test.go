@@ -99,6 +99,8 @@ func calls() {
 		{"mknodat setuid", []uintptr{unix.SYS_MKNODAT, ^uintptr(99), text, unix.S_IFREG | unix.S_ISUID | 0o755, 0}, unix.EPERM},
 		{"vmsplice", []uintptr{unix.SYS_VMSPLICE, 0, text, 0, 0}, unix.ENOSYS},
 		{"io_setup", []uintptr{unix.SYS_IO_SETUP, 1, text}, unix.ENOSYS},
+		{"landlock_create_ruleset", []uintptr{unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION}, unix.ENOSYS},
+		{"futex hash", []uintptr{unix.SYS_PRCTL, 78, 2}, unix.EINVAL}, // its size, which is 0 or more
 		{"keyctl", []uintptr{unix.SYS_KEYCTL, 0, ^uintptr(3), 0}, unix.EPERM},
 		{"add_key", []uintptr{unix.SYS_ADD_KEY, text, text, text, 1, ^uintptr(3)}, unix.EPERM},
 		{"bpf", []uintptr{unix.SYS_BPF, 0, 0, 0}, unix.EPERM},

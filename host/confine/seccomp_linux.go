@@ -45,9 +45,10 @@ var refusedCalls = []uint32{
 // absentCalls are reported as not implemented, so that programs use another way: clone3 has
 // its flags in memory, where a filter cannot see them, as openat2 has the mode of a file. Contexts of
 // io_setup are counted for the whole machine. Pages in a pipe of vmsplice belong to no
-// process, and those of memfd_secret are counted as a cache.
+// process, and those of memfd_secret are counted as a cache. Rules of Landlock take memory of the kernel
+// for as many as there are ports, and nothing shows which process has them.
 var absentCalls = []uint32{
-	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_IO_SETUP, unix.SYS_VMSPLICE, unix.SYS_MEMFD_SECRET,
+	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_IO_SETUP, unix.SYS_VMSPLICE, unix.SYS_MEMFD_SECRET, unix.SYS_LANDLOCK_CREATE_RULESET,
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_USERFAULTFD,
 }
 
@@ -127,7 +128,12 @@ var absentProtocols = []condition{
 	{unix.SYS_SOCKET, argument{index: 2, mask: math.MaxUint32, equal: unix.IPPROTO_UDPLITE}},
 }
 
+// absentOptions are reported as invalid, as by kernels that are older. With one call a process has a table of futexes of
+// 1 GiB, which nothing shows.
+var absentOptions = []condition{{unix.SYS_PRCTL, argument{index: 0, mask: math.MaxUint32, equal: prFutexHash}}}
+
 const (
+	prFutexHash   = 78     // PR_FUTEX_HASH, of Linux 6.16
 	tiocLinux     = 0x541c // TIOCLINUX: pastes into a console
 	ioprioProcess = 1      // IOPRIO_WHO_PROCESS
 )
@@ -178,6 +184,9 @@ func filter(conditions []condition, alone bool) []bpf.Instruction {
 	}
 	for _, c := range absentProtocols {
 		refuseBy(c, unix.EPROTONOSUPPORT)
+	}
+	for _, c := range absentOptions {
+		refuseBy(c, unix.EINVAL)
 	}
 	return append(program, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
 }
