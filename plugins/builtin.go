@@ -27,5 +27,5 @@ func Manifest() (digest string, describes []byte) {
 }
 
 // Builtin returns the module of the built-in step types, about 3 MB, which must not be changed.
-// There is no error: it is what the field Wasm of a plugin source wants.
+// The error is nil; the field Wasm of a plugin source wants one.
 func Builtin() ([]byte, error) { return module, nil }

@@ -86,6 +86,9 @@ type Request struct {
 	// Charge takes n more bytes of memory from the budget of the body, for what is made of it; an
 	// error refuses the request. Nil bounds nothing.
 	Charge func(n int) error
+	// Accepted is called once the sender has proved who it is, before its firings are admitted, which
+	// takes longer. Nil needs no call.
+	Accepted func()
 }
 
 // MaxBody limits the body of a Request, in bytes.

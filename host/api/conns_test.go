@@ -20,6 +20,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/api"
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
@@ -437,4 +438,71 @@ func TestRefusedSocketsGiveWay(t *testing.T) {
 		t.Errorf("%d sockets were refused at the same time", n)
 	}
 	close(leave)
+}
+
+// G17: webhooks whose secret is not accepted, and OPTIONS, are answered one at a time; an accepted webhook keeps no other waiting.
+func TestWebhooksTakeTurns(t *testing.T) {
+	const conns = 12
+	var active, most atomic.Int32
+	accepted, first, let, stay := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s := listen(t, api.Options{Hooks: hooksFunc(func(id sentinels.ID, _ string, r triggers.Request) ([]triggers.Admission, error) {
+		if id == "known" {
+			r.Accepted()
+			accepted <- struct{}{}
+			<-stay
+			return nil, nil
+		}
+		if n := active.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		once.Do(func() { close(first) })
+		<-let
+		runtime.Gosched() // to those that come beside this one
+		active.Add(-1)
+		return nil, abi.New(abi.Denied, "wrong secret")
+	})}, api.ListenOptions{})
+	addr := s.Addr().String()
+	var known []net.Conn
+	for range 2 {
+		c := dialAs(t, addr, "")
+		if _, err := io.WriteString(c, "GET /v1/hooks/known HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		known = append(known, c)
+	}
+	<-accepted
+	<-accepted // beside the first
+	var clients []net.Conn
+	for range conns {
+		c := dialAs(t, addr, "")
+		if _, err := io.WriteString(c, "GET /v1/hooks/unknown HTTP/1.1\r\nHost: "+addr+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	<-first
+	close(let)
+	answered := func(list []net.Conn, want int) {
+		t.Helper()
+		for _, c := range list {
+			if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != want {
+				t.Fatalf("%s; want %d", res.Status, want)
+			}
+		}
+	}
+	answered(clients, http.StatusUnauthorized)
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d webhooks without a secret were answered at the same time", n)
+	}
+	close(stay)
+	answered(known, http.StatusNoContent)
 }

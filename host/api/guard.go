@@ -45,19 +45,23 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		a.observe(r, route, answer, began)
 	}()
-	err := g.admit(r, route)
+	own := &turn{queue: a.turn, conn: conn}
+	defer own.giveBack()
+	var err error
+	if r.Method == http.MethodOptions { // admit asks for the routes of all methods
+		err = own.take(r.Context())
+	}
+	if err == nil {
+		err = g.admit(r, route)
+	}
 	if err != nil {
 		defer conn.yield()()
 	}
 	if err != nil || route != nil && route.Access == AccessOpen {
-		waits := conn.yield()
-		leave, cancelled := a.takeTurn(r.Context())
-		waits()
-		if cancelled != nil {
+		if cancelled := own.take(r.Context()); cancelled != nil {
 			a.fail(answer, r, cancelled)
 			return
 		}
-		defer leave()
 	}
 	if err != nil {
 		if g.local || !a.refuseSocket(answer, r, route, err) {
@@ -86,6 +90,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			defer answer.place.giveBack()
 			r = r.WithContext(context.WithValue(r.Context(), placeKey{}, answer.place))
 		}
+	}
+	if route.Access == AccessHook {
+		hook := &turn{queue: a.hooks, conn: conn}
+		defer hook.giveBack()
+		r = r.WithContext(context.WithValue(r.Context(), turnKey{}, hook))
 	}
 	a.mux.ServeHTTP(answer, r)
 }

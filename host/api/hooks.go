@@ -48,8 +48,12 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
+	own, _ := r.Context().Value(turnKey{}).(*turn)
+	if err := own.take(r.Context()); err != nil {
+		return err
+	}
 	list, err := a.opt.Hooks.Receive(r.Context(), id, trigger, triggers.Request{
-		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body, Chain: a.chainOf(r), Charge: charge,
+		Method: r.Method, Header: r.Header, Query: r.URL.Query(), Body: body, Chain: a.chainOf(r), Charge: charge, Accepted: own.giveBack,
 	})
 	// A sender is a stranger until its trigger accepts its secret. Until then the
 	// answer is the same whether there is such a webhook or not.

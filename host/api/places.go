@@ -84,17 +84,48 @@ func (p *place) giveBack() {
 	}
 }
 
-// takeTurn waits until a request without a token has its turn, or ctx ends. Those of one connection come one behind the other, so
-// that connections take turns. Else each with many requests in its buffer keeps a processor for milliseconds, and with some
-// hundred of them a person waits for seconds.
-func (a *API) takeTurn(ctx context.Context) (leave func(), err error) {
+// A turn is that of one request without a token, or whose token is refused. There is one at a time, and
+// those of one connection come one behind the other, so that connections take turns. Else each with many
+// requests in its buffer keeps a processor for milliseconds, and with some hundred of them a person waits for
+// seconds. Webhooks have turns of their own, until their secret is accepted.
+//
+// # Concurrency
+//
+// One goroutine uses it, that of the handler.
+type turn struct {
+	queue chan struct{}
+	conn  *limitedConn
+	held  bool
+}
+
+type turnKey struct{}
+
+// take waits for the turn until ctx ends, unless it is held. The connection may give way meanwhile.
+func (t *turn) take(ctx context.Context) error {
+	if t == nil || t.held {
+		return nil
+	}
+	defer t.conn.yield()()
 	select {
-	case a.turn <- struct{}{}:
-		return func() { <-a.turn }, nil
+	case t.queue <- struct{}{}:
+		t.held = true
+		return nil
 	case <-ctx.Done():
-		return nil, abi.New(abi.Cancelled, "the request was cancelled before it was executed")
+		return abi.New(abi.Cancelled, "the request was cancelled before it was executed")
 	}
 }
+
+// giveBack ends the turn if it is held.
+func (t *turn) giveBack() {
+	if t != nil && t.held {
+		t.held = false
+		<-t.queue
+	}
+}
+
+// Busy takes the place of a request of a WebSocket, for what one message of its client needs; ctx is the request's.
+// Those of persons need none. One goroutine at a time may call it for a request. An error is of ctx.
+func Busy(ctx context.Context) (done func(), err error) { return placeOf(ctx).busy(ctx) }
 
 // executes reports whether the handler itself of a route is executed in a place. Commands take theirs when they are
 // called, and a WebSocket has none.

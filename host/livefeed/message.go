@@ -31,6 +31,10 @@ func parseRequest(message []byte) (request, error) {
 	if len(r.Subscribe)+len(r.Unsubscribe) == 0 {
 		return request{}, abi.New(abi.BadFields, "read message: neither subscribe nor unsubscribe")
 	}
+	// A topic is looked for among all that are subscribed to, with a lock that runs need.
+	if len(r.Subscribe) > MaxTopics || len(r.Unsubscribe) > MaxTopics {
+		return request{}, tooManyTopics()
+	}
 	for _, topic := range r.Subscribe {
 		if err := CheckTopic(topic); err != nil {
 			return request{}, err

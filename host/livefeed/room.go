@@ -98,9 +98,9 @@ type roomMessage struct {
 	Message string `json:"message,omitempty"`
 }
 
-// handleRoom executes a message with a type. A mistake in it is answered, and does not
-// end the socket.
-func (s *socket) handleRoom(r request, err error) error {
+// executeRoom executes a message with a type and returns the answer. A mistake in it is
+// answered, and does not end the socket.
+func (s *socket) executeRoom(r request, err error) ([]byte, error) {
 	answer := roomMessage{Type: "pong"}
 	switch {
 	case err != nil:
@@ -112,12 +112,12 @@ func (s *socket) handleRoom(r request, err error) error {
 		answer = roomMessage{Type: "unsubscribed", Room: r.Room}
 	}
 	if errors.Is(err, ErrClosed) {
-		return err
+		return nil, err
 	}
 	if err != nil {
 		answer = roomMessage{Type: "error", Room: textcut.Mark(r.Room, shownText), Message: err.Error()}
 	}
-	return s.send(appendJSON(nil, answer))
+	return appendJSON(nil, answer), nil
 }
 
 // appendRoom appends the members that clients of rooms read: the name of the event, the

@@ -30,6 +30,7 @@ type socket struct {
 	conn    *websocket.Conn
 	sub     *Subscription
 	redact  func(json.RawMessage) json.RawMessage // of messages with entries, nil for none
+	request context.Context                       // of the request that opened it
 
 	// life is the context of reads and writes. It ends closeTimeout after the socket
 	// is to end, which cuts the connection.
@@ -152,22 +153,36 @@ func (s *socket) listen(end context.CancelCauseFunc) {
 }
 
 func (s *socket) handle(message []byte) error {
+	answer, err := s.execute(message)
+	if err != nil {
+		return err
+	}
+	return s.send(answer)
+}
+
+// execute executes a client's message and returns the answer.
+func (s *socket) execute(message []byte) (answer []byte, err error) {
+	done, err := s.handler.opt.Busy(s.request)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	r, err := parseRequest(message)
 	if r.Type != "" {
-		return s.handleRoom(r, err)
+		return s.executeRoom(r, err)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errBadMessage, err)
+		return nil, fmt.Errorf("%w: %w", errBadMessage, err)
 	}
 	s.sub.Remove(r.Unsubscribe...)
 	if err := s.sub.Add(r.Subscribe...); err != nil {
 		if errors.Is(err, ErrClosed) {
-			return err
+			return nil, err
 		}
-		return fmt.Errorf("%w: %w", errBadMessage, err)
+		return nil, fmt.Errorf("%w: %w", errBadMessage, err)
 	}
 	now := state{Cursor: s.sub.Cursor().String(), Topics: s.sub.Topics()}
-	return s.send(appendJSON(nil, map[string]state{"subscribed": now}))
+	return appendJSON(nil, map[string]state{"subscribed": now}), nil
 }
 
 // ping sends pings until ctx ends, and calls gone if the client does not answer.

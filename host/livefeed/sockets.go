@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -32,8 +33,12 @@ type HandlerOptions struct {
 	Redact func(message json.RawMessage) json.RawMessage
 	// Version is sent to clients. Default: none.
 	Version string
-	// MaxConns is how many sockets may be open at once. Default: 256.
+	// MaxConns is how many sockets may be open at once: an agent or viewer may have a quarter of
+	// them, and agents and viewers half together. Default: 256.
 	MaxConns int
+	// Busy waits until a message of a client may be executed, and its done ends that: the context
+	// is that of the socket's request. Default: messages do not wait.
+	Busy func(ctx context.Context) (done func(), err error)
 	// WriteTimeout is how long a client may take to read a message. Default: 10 s.
 	WriteTimeout time.Duration
 	// PingEvery is the interval of pings. A client without new entries is then
@@ -68,6 +73,8 @@ type Sockets struct {
 	mu      sync.Mutex
 	closed  bool
 	open    int
+	held    map[string]int // those of agents and viewers, by principal
+	allHeld int
 	refused uint64 // because there were too many
 	dropped uint64 // because they were too slow
 	all     sync.WaitGroup
@@ -94,7 +101,10 @@ func Handler(o HandlerOptions) *Sockets {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Sockets{opt: o}
+	if o.Busy == nil {
+		o.Busy = func(context.Context) (func(), error) { return func() {}, nil }
+	}
+	h := &Sockets{opt: o, held: map[string]int{}}
 	h.base, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -135,12 +145,14 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer sub.Close()
-	if err := h.admit(); err != nil {
+	caller := principal.From(r.Context())
+	leave, err := h.admit(caller)
+	if err != nil {
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	defer h.leave()
+	defer leave()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{Subprotocol},
 		InsecureSkipVerify: h.opt.AllowedOrigins != nil,   // checked above
@@ -149,8 +161,8 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Accept has answered
 	}
-	s := &socket{handler: h, conn: conn, sub: sub}
-	if kind := principal.From(r.Context()).Kind; kind != "" && kind != principal.Person {
+	s := &socket{handler: h, conn: conn, sub: sub, request: r.Context()}
+	if caller.Kind != "" && caller.Kind != principal.Person {
 		s.redact = h.opt.Redact
 	}
 	// The HTTP server may end before the feed does.
@@ -165,27 +177,44 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit counts a new socket, unless there are too many.
-func (h *Sockets) admit() error {
+// admit counts a new socket until leave is called, unless there are too many. What agents and viewers cannot have
+// is left for persons, whichever listeners the sockets come from.
+func (h *Sockets) admit(p principal.Principal) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	held, key := p.Kind == principal.Agent || p.Kind == principal.Viewer, p.String()
 	switch {
 	case h.closed:
-		return abi.New(abi.Unavailable, "open socket: the host is going away")
+		return nil, abi.New(abi.Unavailable, "open socket: the host is going away")
+	case held && h.held[key] >= max(h.opt.MaxConns/4, 1):
+		err = abi.New(abi.Unavailable, fmt.Sprintf("open socket: %s has %d, the most that one agent or viewer may have", key, h.held[key]))
+	case held && h.allHeld >= max(h.opt.MaxConns/2, 1):
+		err = abi.New(abi.Unavailable, fmt.Sprintf("open socket: agents and viewers have %d, the most that they may have together", h.allHeld))
 	case h.open >= h.opt.MaxConns:
-		h.refused++
-		return abi.New(abi.Unavailable, "open socket: too many are open")
+		err = abi.New(abi.Unavailable, "open socket: too many are open")
 	}
-	h.open++
+	if err != nil {
+		h.refused++
+		return nil, err
+	}
+	count := func(n int) {
+		h.open += n
+		if !held {
+			return
+		}
+		h.allHeld += n
+		if h.held[key] += n; h.held[key] == 0 {
+			delete(h.held, key)
+		}
+	}
+	count(1)
 	h.all.Add(1)
-	return nil
-}
-
-func (h *Sockets) leave() {
-	h.mu.Lock()
-	h.open--
-	h.mu.Unlock()
-	h.all.Done()
+	return func() {
+		h.mu.Lock()
+		count(-1)
+		h.mu.Unlock()
+		h.all.Done()
+	}, nil
 }
 
 // queryTopics parses ?topics=a,b&topics=c.

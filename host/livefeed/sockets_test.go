@@ -476,3 +476,74 @@ func TestDeadClientIsNoticed(t *testing.T) {
 		t.Error("the server did not cut the connection:", err)
 	}
 }
+
+// asCaller serves the sockets to whom the query names: "agent:a", "viewer:v", "" for a person.
+func asCaller(t *testing.T, h http.Handler) string {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind, name, _ := strings.Cut(r.URL.Query().Get("as"), ":")
+		h.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Principal{Kind: principal.Kind(kind), Name: name})))
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL + "/ws?as="
+}
+
+// TestSocketsOfPersonsAreLeft: an agent or viewer has a quarter of the sockets, and all of them half together.
+func TestSocketsOfPersonsAreLeft(t *testing.T) {
+	s := serve(t, livefeed.HandlerOptions{MaxConns: 8}, livefeed.Options{})
+	url := asCaller(t, s.sockets)
+	for _, who := range []string{"agent:a", "agent:a", "viewer:v", "agent:b"} {
+		dial(t, url+who)
+	}
+	for who, why := range map[string]string{"agent:a": "the most that one", "agent:c": "together"} {
+		_, res, err := websocket.Dial(t.Context(), url+who, nil)
+		if err == nil || res == nil || res.StatusCode != http.StatusServiceUnavailable {
+			t.Fatalf("%s: %v", who, err)
+		}
+		if b, _ := io.ReadAll(res.Body); !strings.Contains(string(b), why) {
+			t.Errorf("%s: %s", who, b)
+		}
+	}
+	for range 4 {
+		dial(t, url)
+	}
+}
+
+// TestMessagesWaitForTheirPlace: a message of a client is executed in its place, and the answer is written without it.
+func TestMessagesWaitForTheirPlace(t *testing.T) {
+	busy, free := make(chan struct{}), make(chan struct{})
+	s := serve(t, livefeed.HandlerOptions{Busy: func(ctx context.Context) (func(), error) {
+		if principal.From(ctx).Kind != principal.Agent {
+			return func() {}, nil
+		}
+		<-busy
+		return func() { close(free) }, nil
+	}}, livefeed.Options{})
+	url := asCaller(t, s.sockets)
+	c := dial(t, url+"agent:a")
+	c.must()
+	c.send(`{"subscribe":["runs"]}`)
+	person := dial(t, url)
+	person.must()
+	person.send(`{"subscribe":["runs"]}`) // waits for no place
+	if m := person.must(); m.Subscribed == nil {
+		t.Errorf("%+v", m)
+	}
+	close(busy)
+	<-free
+	if m := c.must(); m.Subscribed == nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestMessageWithManyTopics: what one message looks for is bounded, whether the topics are subscribed to or not.
+func TestMessageWithManyTopics(t *testing.T) {
+	many := `["runs"` + strings.Repeat(`,"runs"`, livefeed.MaxTopics) + `]`
+	for _, field := range []string{"subscribe", "unsubscribe"} {
+		c := dial(t, serve(t, livefeed.HandlerOptions{}, livefeed.Options{}).url)
+		c.must()
+		c.send(`{"` + field + `":` + many + `}`)
+		if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

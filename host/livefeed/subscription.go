@@ -100,6 +100,10 @@ func (s *Subscription) Add(topics ...string) error {
 // holds both locks.
 func (s *Subscription) follow(topics []string, seq uint64) error {
 	fresh := make([]*follow, 0, len(topics))
+	known := make(map[string]bool, len(s.follows)+len(topics))
+	for _, w := range s.follows {
+		known[w.topic] = true
+	}
 	for _, topic := range topics {
 		if err := CheckTopic(topic); err != nil {
 			return err
@@ -107,16 +111,16 @@ func (s *Subscription) follow(topics []string, seq uint64) error {
 		if pattern, ok := strings.CutPrefix(topic, "events:"); ok && sentinels.IsRunEvent(pattern) {
 			s.feed.expectRunEvents(pattern)
 		}
-		same := func(w *follow) bool { return w.topic == topic }
-		if slices.ContainsFunc(s.follows, same) || slices.ContainsFunc(fresh, same) {
+		if known[topic] {
 			continue
 		}
+		known[topic] = true
 		w := &follow{topic: topic, alone: []string{topic}}
 		w.pattern, _ = strings.CutPrefix(topic, "events:")
 		fresh = append(fresh, w)
 	}
 	if len(s.follows)+len(fresh) > MaxTopics {
-		return &abi.Error{Code: abi.Limit, Field: "topics", Message: fmt.Sprintf("subscribe: more than %d topics", MaxTopics)}
+		return tooManyTopics()
 	}
 	for _, w := range fresh {
 		x := s.feed.index(keyOf(w.topic))
@@ -130,6 +134,10 @@ func (s *Subscription) follow(topics []string, seq uint64) error {
 	return nil
 }
 
+func tooManyTopics() error {
+	return &abi.Error{Code: abi.Limit, Field: "topics", Message: fmt.Sprintf("subscribe: more than %d topics", MaxTopics)}
+}
+
 // Remove unsubscribes from topics and ignores those that are not subscribed to.
 // Entries that were read ahead of [Subscription.Next] are dropped too.
 func (s *Subscription) Remove(topics ...string) {
@@ -137,9 +145,13 @@ func (s *Subscription) Remove(topics ...string) {
 	defer s.mu.Unlock()
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
-	s.unfollow(func(w *follow) bool { return slices.Contains(topics, w.topic) })
+	gone := make(map[string]bool, len(topics))
+	for _, topic := range topics {
+		gone[topic] = true
+	}
+	s.unfollow(func(w *follow) bool { return gone[w.topic] })
 	s.ready = slices.DeleteFunc(s.ready, func(e found) bool {
-		return !slices.ContainsFunc(e.topics, func(topic string) bool { return !slices.Contains(topics, topic) })
+		return !slices.ContainsFunc(e.topics, func(topic string) bool { return !gone[topic] })
 	})
 }
 

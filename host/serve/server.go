@@ -114,7 +114,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.sockets = livefeed.Handler(livefeed.HandlerOptions{
-		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: maxSockets(), Redact: s.host.WithoutSecrets,
+		Feed: s.feed, Version: s.opt.Version, Logger: s.log, MaxConns: maxSockets(), Redact: s.host.WithoutSecrets, Busy: api.Busy,
 		AllowedOrigins: func(*http.Request) bool { return true }, // the API's guard has checked the origin
 	})
 	if s.api, err = s.openAPI(); err != nil {

@@ -53,6 +53,9 @@ func (d *Dispatcher) receive(ctx context.Context, id sentinels.ID, trigger strin
 	if err != nil {
 		return nil, err
 	}
+	if req.Accepted != nil {
+		req.Accepted()
+	}
 	if len(firings) == 0 { // accepted, and nothing to start
 		return []triggers.Admission{}, nil
 	}
