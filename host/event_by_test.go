@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,91 @@ func TestEventsOfTransactionsSayForWhom(t *testing.T) {
 		if kinds < least {
 			t.Errorf("%d kinds of events about %s: %v", kinds, id, count)
 		}
+	}
+}
+
+// TestEventsOfAgentsHaveARate: beyond limits.agentEvents a call or step of an agent emits nothing, and neither does the
+// run of a person's sentinel that its event starts, nor a run that this one starts. Those of persons do.
+func TestEventsOfAgentsHaveARate(t *testing.T) {
+	for most, want := range map[int]sentinels.Status{1: sentinels.StatusFailed, 100: sentinels.StatusCompleted} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			h := open(t, host.Options{Workspace: t.TempDir(), Limits: runtime.Limits{AgentEvents: most}})
+			if err := h.Runtime().Arm(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			const relay = `{"type":"emit","event":"hop"},
+				{"type":"command","command":"events/emit","params":{"event":"hop"}},
+				{"type":"command","command":"ticket/create","params":{"title":"x"}}`
+			must(t, h, "sentinel/create", `{"definition":{"id":"leaf","name":"leaf","steps":[`+relay+`]}}`, nil)
+			must(t, h, "sentinel/create", `{"definition":{"id":"relay","name":"relay","trigger":{"type":"event","event":"go"},"steps":[`+relay+`,
+				{"type":"sentinel","definition":{"$ref":"leaf"}},
+				{"type":"command","command":"sentinel/run","params":{"sentinelId":"leaf","event":{"x":1}}},
+				{"type":"command","command":"sentinel/start","params":{"sentinelId":"leaf"}}]}}`, nil)
+			agent := func(name, params string) (out json.RawMessage, err error) {
+				return h.CallAs(t.Context(), &command.Call{Command: name, Params: json.RawMessage(params), By: command.ByAgent, As: "ci"})
+			}
+			ends := func(id sentinels.ID, n int) (runs []runtime.RunInfo) {
+				t.Helper()
+				for len(runs) < n {
+					var err error
+					if runs, err = h.Runtime().Runs(runtime.RunFilter{Sentinel: id}); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Millisecond)
+				}
+				for i := range runs {
+					res, err := h.Runtime().Wait(t.Context(), runs[i].ID)
+					if err != nil {
+						t.Fatal(err)
+					}
+					runs[i].Status, runs[i].Error = res.Status, res.Error
+					if res.Status != want || want == sentinels.StatusFailed && abi.CodeOf(res.Error) != abi.Limit {
+						t.Errorf("a run of %s: %s, %v", id, res.Status, res.Error)
+					}
+				}
+				return runs
+			}
+			if _, err := agent("events/emit", `{"event":"go"}`); err != nil {
+				t.Fatal(err)
+			}
+			relayed := ends("relay", 1)
+			out, err := agent("sentinel/run", `{"definition":{"name":"own","steps":[{"type":"emit","event":"own"}]}}`)
+			var res runtime.Result
+			if err == nil {
+				err = json.Unmarshal(out, &res)
+			}
+			if err != nil || res.Status != want {
+				t.Errorf("the agent's own run: %s, %v", out, err)
+			}
+			_, err = agent("events/emit", `{"event":"more"}`)
+			if most == 1 {
+				const says = "agent:ci emits more events in a minute than it may (limits.agentEvents)"
+				if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), says) || !strings.Contains(fmt.Sprint(relayed[0].Error), says) {
+					t.Errorf("%v; %v", err, relayed[0].Error)
+				}
+				must(t, h, "events/emit", `{"event":"person"}`, nil)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends("leaf", 3)
+			must(t, h, "sentinel/run", `{"sentinelId":"leaf"}`, nil)
+			list, err := h.Runtime().Events("", 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]int{}
+			for _, e := range list {
+				got[e.Name+" by "+e.By]++
+			}
+			// Four runs that the agent caused, and one of a person.
+			for name, n := range map[string]int{"hop by agent:ci": 8, "hop by ": 2, "ticket:update by agent:ci": 4, "ticket:update by ": 1} {
+				if got[name] != n {
+					t.Errorf("%d events %s, want %d: %v", got[name], name, n, got)
+				}
+			}
+		})
 	}
 }
 

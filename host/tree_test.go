@@ -116,9 +116,10 @@ var layers = []layer{
 	{"runtime/revision", []string{"sentinels"}, nil},
 	{"runtime/trigger", []string{"sentinels", "triggers"}, nil},
 	{"runtime/internal/definition", []string{"internal/fairqueue", "sentinels", "runtime/internal/failure", "sdk/abi", "runtime/revision", "runtime/external", "runtime/internal/store"}, nil},
-	{"runtime/internal/dispatch", []string{"sentinels", "runtime/internal/failure", "runtime/internal/eventlog", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/redact", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
+	{"runtime/internal/dispatch", []string{"sentinels", "runtime/internal/failure", "runtime/internal/eventlog", "runtime/internal/rate", "triggers", "sdk/abi", "runtime/trigger", "runtime/internal/redact", "runtime/internal/store"}, nil}, // keeps outcomes and queues in the store
 	{"runtime/internal/document", []string{"internal/fairqueue", "sentinels", "runtime/internal/failure", "sdk/abi", "runtime/internal/store"}, nil},
-	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/redact", "runtime/internal/store"}, nil},
+	{"runtime/internal/rate", nil, nil},
+	{"runtime/internal/eventlog", []string{"sentinels", "sdk/abi", "runtime/internal/rate", "runtime/internal/redact", "runtime/internal/store"}, nil},
 	{"runtime/internal/failure", []string{"sdk/abi"}, nil},
 	{"runtime/internal/journal", []string{"sentinels", "sdk/abi", "runtime/run"}, nil},
 	{"runtime/internal/budget", []string{"sentinels", "sdk/abi", "runtime/run"}, nil}, // limit extensions

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/rate"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -21,6 +22,10 @@ const (
 func (rt *Runtime) openEvents() (err error) {
 	opt := eventlog.Options{
 		Store: rt.db, Bucket: eventlog.Bucket, Keep: rt.opt.Limits.KeepEvents, MaxBytes: rt.opt.Limits.KeepEventBytes, MaxHops: rt.opt.Limits.Hops,
+		Rate: rate.New(rt.opt.Limits.AgentEvents, rt.opt.Limits.AgentEvents, func(by string) {
+			rt.opt.Logger.Warn("more events are emitted than may be: they are refused",
+				"by", by, "limit", rt.opt.Limits.AgentEvents, "setting", "limits.agentEvents")
+		}),
 		Own: rt.opt.OwnEvents, Redact: redact.Redactor(rt.opt.Redact), Writable: rt.writable, Await: rt.await, NewID: func() string { return string(execution.NewRunID()) },
 	}
 	if rt.events, err = eventlog.Open(opt); err != nil {

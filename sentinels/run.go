@@ -101,8 +101,9 @@ type Event struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 	Hops    int             `json:"hops,omitempty"` // number of runs in the chain of events that led to this one
 	Path    []string        `json:"path,omitempty"` // ids of the sentinels of these runs, in order
-	// By is the agent ("agent:ci") for which a run emitted the event, or "model" if that run was
-	// bounded to the commands of the author of its definition. Empty for all others.
+	// By is the agent ("agent:ci") for which a call or run emitted the event, or "model" if that run was
+	// bounded to the commands of the author of its definition. The events of a run that such an event
+	// started have it too. Empty for all others.
 	By string `json:"by,omitempty"`
 	// Batch has the events that a debounce joined, the oldest first and this one last.
 	// Default: there was no debounce.

@@ -23,6 +23,7 @@ type Limits struct {
 	AgentRuns        int           // unfinished runs of an agent, or of all models; beyond it steps wait that start a child, and other starts are refused. Default 200
 	AgentQuestions   int           // approvals that unfinished runs of an agent, or of all models, wait for; a further one fails its step. Default 200
 	AgentStarts      int           // runs that the triggers of an agent's definitions, or of all models', start in a minute; a quarter of these at once. Default 120
+	AgentEvents      int           // events that an agent, or all models, emit in a minute; a further one is refused. Default 600
 	AgentBytes       int64         // bytes of variables, inputs and events that these runs were started with, and as many of kept revisions of definitions. Default 64 MiB
 	AgentDefinitions int           // definitions of an agent, or of all models; all of them together may have four times as many. Default 500
 	VariableMemory   int64         // bytes of variables of a run without maxMemoryMb, within Memory. Default 1 GiB
@@ -73,6 +74,7 @@ func (l Limits) WithDefaults() Limits {
 	def(&l.AgentRuns, 200)
 	def(&l.AgentQuestions, 200)
 	def(&l.AgentStarts, 120)
+	def(&l.AgentEvents, 600)
 	def64(&l.AgentBytes, 64<<20)
 	def(&l.AgentDefinitions, 500)
 	def64(&l.VariableMemory, 1<<30)

@@ -193,8 +193,8 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 	policy := s.policy(dec.t)
 	parallel := policy == sentinels.OverlapParallel && len(active) < maxParallel
 	switch {
-	case (free || parallel) && (s.delayed || s.d.rates.take(s.by) > 0):
-		return dec.enqueue(f, policy, s.d.rates.reason(s.by)) // also with skip, since no run is active that would do its work
+	case (free || parallel) && (s.delayed || s.d.rates.Take(s.by) > 0):
+		return dec.enqueue(f, policy, s.d.held(s.by)) // also with skip, since no run is active that would do its work
 	case free:
 		return dec.start(f)
 	case parallel:
@@ -213,7 +213,7 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 			}
 			reason = cmp.Or(why, reason)
 		} else if s.delayed {
-			reason = s.d.rates.reason(s.by)
+			reason = s.d.held(s.by)
 			dec.held = int(dec.rec.Skips.Count) + 1
 		}
 		reason = dec.skip(f, active, reason)
@@ -224,7 +224,7 @@ func (dec *decision) overlap(f triggers.Firing) (triggers.Admission, *store.Tick
 	case policy == sentinels.OverlapRestart:
 		return dec.enqueue(f, policy, "the active run is stopped for it")
 	case len(active) == 0 && s.delayed:
-		return dec.enqueue(f, policy, s.d.rates.reason(s.by))
+		return dec.enqueue(f, policy, s.d.held(s.by))
 	default:
 		return dec.enqueue(f, policy, "a run is active")
 	}

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 	"github.com/sentinel-runtime/sentinel/triggers"
@@ -33,10 +33,7 @@ func (f keptFiring) firing() triggers.Firing {
 }
 
 // held reports whether events of agents or models alone caused the firing.
-func (f *keptFiring) held() bool {
-	return f.Event != nil && f.Event.By != "" &&
-		!slices.ContainsFunc(f.Event.Batch, func(e sentinels.BatchedEvent) bool { return e.By == "" })
-}
+func (f *keptFiring) held() bool { return eventlog.Cause(f.Event) != "" }
 
 // A pendingFiring is what was debounced. Its times are wall clock times, so what was
 // due while the host was down is due when the triggers are armed again. Each firing

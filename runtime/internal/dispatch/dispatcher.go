@@ -3,12 +3,14 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/rate"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/trigger"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
@@ -30,7 +32,7 @@ import (
 type Dispatcher struct {
 	opt   Options
 	log   *slog.Logger
-	rates startRates
+	rates *rate.Limiter   // of starts: hundreds of schedules of a second each would keep the disk and the processors from the runs of persons
 	base  context.Context // ends with Close
 	end   context.CancelCauseFunc
 
@@ -70,13 +72,21 @@ func New(opt Options) *Dispatcher {
 		opt.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	d := &Dispatcher{
-		rates: startRates{perMinute: opt.AgentStarts, log: opt.Log, by: map[string]*startRate{}},
-		opt:   opt, log: opt.Log, opened: opt.Now().Round(0),
+		rates: rate.New(opt.AgentStarts, opt.AgentStarts/4, func(by string) {
+			opt.Log.Warn("triggers fire more often than they may start runs: firings wait or are skipped",
+				"by", by, "limit", opt.AgentStarts, "setting", "limits.agentStarts")
+		}),
+		opt: opt, log: opt.Log, opened: opt.Now().Round(0),
 		sentinels: map[sentinels.ID]*armedSentinel{}, active: map[sentinels.ID]map[sentinels.RunID]activeRun{}, asking: map[sentinels.RunID]struct{}{},
 		ended: map[sentinels.ID][]activeRun{}, refused: map[string]*trigger.Requests{},
 	}
 	d.base, d.end = context.WithCancelCause(context.Background())
 	return d
+}
+
+// held says why a firing of an agent's triggers waits.
+func (d *Dispatcher) held(by string) string {
+	return fmt.Sprintf("the triggers of %s start at most %d runs a minute (limits.agentStarts)", by, d.opt.AgentStarts)
 }
 
 // Arm arms the triggers of all stored definitions and returns when they are armed.

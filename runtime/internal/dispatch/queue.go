@@ -232,7 +232,7 @@ func (s *armedSentinel) startNext() (turn, error) {
 	if s.delayed { // another drain waits
 		return turn{}, nil
 	}
-	if wait := s.d.rates.take(s.by); wait > 0 {
+	if wait := s.d.rates.Take(s.by); wait > 0 {
 		s.delayed = true
 		return turn{wait: wait, again: true}, nil
 	}

@@ -40,6 +40,9 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 	if err := l.CheckName(e.Name); err != nil {
 		return e, err
 	}
+	if err := l.CheckRate(e); err != nil {
+		return e, err
+	}
 	if err := l.admit(ctx, e); err != nil {
 		return e, err
 	}
@@ -93,6 +96,19 @@ func (l *Log) admit(ctx context.Context, e sentinels.Event) error {
 		return c.Refuse(e.Name, l.opt.MaxHops)
 	}
 	return emissionOf(ctx).Add(e)
+}
+
+// CheckRate refuses an event, with the error limit, whose agent or model emits more than [Options.Rate] permits.
+// An accepted event counts. Those of a transaction are not counted: a call that changes a ticket or reports about one
+// must not fail because others of its agent emit events.
+func (l *Log) CheckRate(e sentinels.Event) error {
+	wait := l.opt.Rate.Take(e.By)
+	if wait == 0 {
+		return nil
+	}
+	return &abi.Error{Code: abi.Limit, RetryAfterMs: max(wait.Milliseconds(), 1),
+		Message: fmt.Sprintf("emit %q: %s emits more events in a minute than it may (limits.agentEvents)", e.Name, e.By),
+		Hint:    "put what belongs together into one event, or have a person raise limits.agentEvents"}
 }
 
 // CheckName refuses names of [Options.Own] and names that hold a secret: a changed name would reach

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unique"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/rate"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/redact"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -23,7 +24,7 @@ const (
 // Key is the key of the event with an offset. The keys have the order of the offsets.
 func Key(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
 
-// Options are what a log needs. All are required but Redact.
+// Options are what a log needs. All are required but Redact and Rate.
 type Options struct {
 	Store    Store
 	Bucket   string
@@ -37,6 +38,8 @@ type Options struct {
 	// Await waits until a commit is done on behalf of a client, or returns the error
 	// unavailable if the store stalls.
 	Await func(context.Context, *store.Ticket) error
+	// Rate bounds the events that agents and models emit, and not those of transactions. Default: no bound.
+	Rate *rate.Limiter
 	// Own are names of events that only transactions emit, see [Log.Accept].
 	Own []string
 	// NewID returns an ID for an event that comes without one.

@@ -10,11 +10,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/rate"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -431,6 +433,45 @@ func TestEmissionCountsAcceptedEvents(t *testing.T) {
 	if m.Revoke(); m.Total() != 0 || used != 0 {
 		t.Errorf("after Revoke: total %d, used %d", m.Total(), used)
 	}
+}
+
+// TestRateOfAgents: an agent emits as many events a minute as the log permits it, and gets more with time; events of
+// persons, of other agents and of transactions do not count for it.
+func TestRateOfAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		defer func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		log := open(t, db, eventlog.Options{Rate: rate.New(3, 3, func(string) {})})
+		emit := func(by string) error {
+			_, err := log.Emit(t.Context(), sentinels.Event{Name: "e", By: by})
+			return err
+		}
+		for range 3 {
+			if err := emit("agent:ci"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := emit("agent:ci")
+		if e := abi.As(err); abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "limits.agentEvents") || e.RetryAfterMs != 20_000 {
+			t.Errorf("%+v", err)
+		}
+		for _, by := range []string{"", "agent:other", "model"} {
+			if err := emit(by); err != nil {
+				t.Errorf("of %q: %v", by, err)
+			}
+		}
+		if _, err := log.Accept(t.Context(), sentinels.Event{Name: "ticket:update", By: "agent:ci"}); err != nil {
+			t.Errorf("of a transaction: %v", err)
+		}
+		time.Sleep(20 * time.Second)
+		if err := emit("agent:ci"); err != nil {
+			t.Errorf("later: %v", err)
+		}
+	})
 }
 
 // An emitter that emits much loses its own oldest events, and no other does; readers learn how

@@ -34,6 +34,14 @@ func shareOf(e *sentinels.Event) string {
 	return e.Source
 }
 
+// Cause returns the agent or model that alone is behind an event, or behind all those of a debounce; "" for nil.
+func Cause(e *sentinels.Event) string {
+	if e == nil || slices.ContainsFunc(e.Batch, func(one sentinels.BatchedEvent) bool { return one.By == "" }) {
+		return ""
+	}
+	return e.By
+}
+
 // A gap is events that were removed between two that are kept.
 type gap struct {
 	count int

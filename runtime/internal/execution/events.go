@@ -77,6 +77,32 @@ func (r *liveRun) originBy() string {
 	return ""
 }
 
+// EventsBy implements [step.State]. An agent whose event started a run of a person is behind the events of that
+// run too; in a later iteration that answers another event, the one behind that.
+func (r *liveRun) EventsBy() string {
+	if by := r.EmitsFor(); by != "" {
+		return by
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.folded.EventSeq == 0 {
+		return r.begin.CausedBy
+	}
+	return eventlog.Cause(r.folded.Event)
+}
+
+// causedBy returns the agent or model behind the event that starts a run, or behind the run whose step does.
+func (ex *Executor) causedBy(opt startOptions) string {
+	from := opt.parent
+	if from == nil {
+		from = ex.live(opt.Starter)
+	}
+	if by := eventlog.Cause(opt.Event); by != "" || from == nil {
+		return by
+	}
+	return from.EventsBy()
+}
+
 // Chain is Runtime.Chain of package runtime.
 func (ex *Executor) Chain(id sentinels.RunID) (hops int, path []string) {
 	r := ex.live(id)
@@ -121,7 +147,7 @@ func chainOf(begin *journal.RunStartBody, received ...chain) chain {
 
 // Emission returns the events of one host call of the run, none yet.
 func (r *liveRun) Emission() *eventlog.Emission {
-	return eventlog.NewEmission(r.EmitsFor(), r.countEvent, func(size int64) {
+	return eventlog.NewEmission(r.EventsBy(), r.countEvent, func(size int64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.emitting -= size

@@ -373,6 +373,7 @@ func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt st
 	begin = &journal.RunStartBody{
 		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
 		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, As: opt.As, Trigger: opt.trigger, Fork: opt.fork, Overlap: opt.Overlap,
+		CausedBy: ex.causedBy(opt),
 	}
 	if opt.fork != nil && opt.fork.Iteration > 0 { // the fork receives the events that the other run received
 		begin.EventCursor, begin.RunEventCursor = opt.fork.EventCursor, opt.fork.RunEventCursor

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -60,7 +61,7 @@ func (r *liveRun) statusEvent(after *run.Info, records []*journal.Record) *senti
 	}
 	total := *after
 	total.Usage = r.budget.Total(r.id) // with that of children, as the result has it
-	return r.ex.runEvent(&total, word, seq, r.statusChain(), r.EmitsFor(), r.eventSource(after))
+	return r.ex.runEvent(&total, word, seq, r.statusChain(), r.EventsBy(), r.eventSource(after))
 }
 
 // eventSource returns the source of the events of the run.
@@ -127,7 +128,8 @@ func (ex *Executor) storedEvent(info *run.Info, rec *journal.Record, seq uint64)
 	if err != nil {
 		return nil, err
 	}
-	return ex.runEvent(info, word, seq, chainOf(begin, eventlog.ChainOf(begin.Event)), emitsFor(begin.As, begin.Within != nil), ex.eventSource(info, used)), nil
+	by := cmp.Or(emitsFor(begin.As, begin.Within != nil), begin.CausedBy)
+	return ex.runEvent(info, word, seq, chainOf(begin, eventlog.ChainOf(begin.Event)), by, ex.eventSource(info, used)), nil
 }
 
 func (ex *Executor) runEvent(info *run.Info, word string, seq uint64, c chain, by, source string) *sentinels.Event {
@@ -198,7 +200,7 @@ func (r *liveRun) announceRecovery(after sentinels.RunID) *store.Ticket {
 	c := r.statusChain()
 	return r.ex.enqueue(store.Batch{}, &sentinels.Event{
 		ID: string(r.id) + "/" + sentinels.SentinelRecovered, Name: sentinels.RunEventName(id, sentinels.SentinelRecovered), Source: r.eventSource(&info),
-		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: r.EmitsFor(),
+		Time: time.Now().UTC(), Data: data, Hops: c.Hops, Path: c.Path, By: r.EventsBy(),
 	})
 }
 

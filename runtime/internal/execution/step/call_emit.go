@@ -41,10 +41,14 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 	}
 	e := sentinels.Event{
 		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.Start().Sentinel),
-		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path, By: a.run.EmitsFor(),
+		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path, By: a.run.EventsBy(),
 	}
 	count := a.run.Emission()
-	if err := count.Add(e); err != nil {
+	err := a.svc.EventLog(e.Name).CheckRate(e)
+	if err == nil {
+		err = count.Add(e)
+	}
+	if err != nil {
 		a.complete(c, callEnd{err: failure.From(err, abi.Limit)})
 		return nil
 	}

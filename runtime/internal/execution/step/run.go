@@ -70,8 +70,11 @@ type State interface {
 	// NamedCommands returns the commands that the definition of the current iteration names, and
 	// entries for the types of its steps.
 	NamedCommands() []string
-	// EmitsFor returns the agent or model behind the events of the run, "" for none.
+	// EmitsFor returns the agent or model that the run executes for, "" for none.
 	EmitsFor() string
+	// EventsBy returns the agent or model behind the events of the run: that of EmitsFor, or of the event that
+	// the run handles. "" for none.
+	EventsBy() string
 	// Plugins returns the plugins that the current iteration uses.
 	Plugins() *pluginset.View
 	// RecordedStep returns what the journal contains of a step execution in an
