@@ -44,8 +44,9 @@ func (in forceIn) allowed(call *command.Call, id sentinels.ID) error {
 		return nil
 	}
 	return &abi.Error{
-		Code: abi.Denied, Permanent: true, Field: "force", Message: fmt.Sprintf("%s: only a person starts a run of %s beside another one", strings.TrimPrefix(call.Command, "sentinel/"), id),
-		Hint: "leave force out: concurrency of the definition then says what happens while a run is active",
+		Code: abi.Denied, Permanent: true, Field: "force",
+		Message: fmt.Sprintf("%s: only a person starts a run of %s beside another one", strings.TrimPrefix(call.Command, "sentinel/"), id),
+		Hint:    "leave force out: concurrency of the definition then says what happens while a run is active",
 	}
 }
 

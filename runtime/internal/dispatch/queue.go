@@ -134,9 +134,11 @@ func (dec *decision) enqueue(f triggers.Firing, policy sentinels.Overlap, reason
 	case s.bytes+q.bytes > maxQueuedBytes:
 		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full: the events in it have %d bytes", s.bytes), f)
 	case q.held && s.held >= maxQueued/2:
-		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full for events of agents and models: %d firings of theirs wait", s.held), f)
+		why := fmt.Sprintf("the queue is full for events of agents and models: %d firings of theirs wait", s.held)
+		return dec.settle(triggers.Refused, "", why, f)
 	case q.held && s.heldBytes+q.bytes > maxQueuedBytes/2:
-		return dec.settle(triggers.Refused, "", fmt.Sprintf("the queue is full for events of agents and models: those in it have %d bytes", s.heldBytes), f)
+		why := fmt.Sprintf("the queue is full for events of agents and models: those in it have %d bytes", s.heldBytes)
+		return dec.settle(triggers.Refused, "", why, f)
 	}
 	if err := dec.remember(f, keyRecord{Outcome: triggers.Queued}); err != nil {
 		return triggers.Admission{}, nil, err

@@ -54,7 +54,8 @@ func TestQueueHasPlacesForPersons(t *testing.T) {
 	for n, want := range []triggers.Outcome{triggers.Started, triggers.Queued, triggers.Queued, triggers.Refused} {
 		f := ofAgent("large")
 		f.Event.Data = big
-		if adm := h.fire(t, "large", f); adm.Outcome != want || want == triggers.Refused && !strings.Contains(adm.Reason, "for events of agents and models: those in it have") {
+		adm := h.fire(t, "large", f)
+		if adm.Outcome != want || want == triggers.Refused && !strings.Contains(adm.Reason, "of agents and models: those in it have") {
 			t.Errorf("%d: %+v, want %s", n, adm, want)
 		}
 	}
