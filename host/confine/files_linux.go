@@ -134,8 +134,8 @@ type runnableThread struct {
 	since              time.Time
 }
 
-// isInCall reports whether a runnable thread has been without processor time in its program for so long that it counts as
-// in a call.
+// isInCall remembers a thread, if it is runnable, and reports whether it has been without processor time in its program for
+// so long that it counts as in a call.
 func (r *runnable) isInCall(dir string) bool {
 	const state, inProgram, started = 0, 11, 19 // behind the name
 	var buffer [1024]byte
@@ -157,18 +157,19 @@ func (r *runnable) isInCall(dir string) bool {
 func (r *runnable) usesClosed(p process, table []string) (uses bool) {
 	var buffer, again [256]byte
 	threads := names(p.tasks)
+	several := func(thread string) bool { return len(threads) > 1 || p.hadThreads(thread) }
 	for _, thread := range threads {
 		path := p.tasks + thread + "/syscall"
 		text := readInto(buffer[:], path)
 		call := strings.Fields(string(text))
-		if len(call) == 1 && len(threads) > 1 && r.isInCall(p.tasks+thread) {
+		if len(call) == 1 && r.isInCall(p.tasks+thread) && several(thread) {
 			uses = true
 		}
 		if len(call) < 4 || uses { // it is not waiting in a call, or has ended
 			continue
 		}
 		waits := func() bool { return bytes.Equal(text, readInto(again[:], path)) }
-		if len(threads) > 1 && hidesFiles(call) && waits() {
+		if hidesFiles(call) && several(thread) && waits() {
 			uses = true
 		}
 		for _, i := range fileArguments(call[0]) {
@@ -186,6 +187,20 @@ func (r *runnable) usesClosed(p process, table []string) (uses bool) {
 		}
 	}
 	return uses
+}
+
+// hadThreads reports whether a process with one thread has had others, which may have closed files: the processor time of a
+// process includes theirs.
+func (p process) hadThreads(thread string) bool {
+	const scheduled = 2 // CPUCLOCK_SCHED: of all threads, in nanoseconds
+	var all unix.Timespec
+	if unix.ClockGettime(int32(^p.id<<3|scheduled), &all) != nil {
+		return false // it has ended
+	}
+	var buffer [128]byte
+	own, _, _ := bytes.Cut(readInto(buffer[:], p.tasks+thread+"/schedstat"), []byte(" "))
+	n := number(own) // 0 where the kernel does not say
+	return n > 0 && uint64(all.Nano()) > n
 }
 
 // hasFilesWaiting reports whether a socket has files that its owner has not received.

@@ -243,6 +243,17 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			}
 		})
 	}
+	t.Run("memfd in a message that waits of the last thread", func(t *testing.T) {
+		if _, err := os.Stat("/usr/bin/python3"); err != nil {
+			t.Skip("python3 is not on this machine") // a program of Go always has several threads
+		}
+		c := taking(t, "", "")
+		c.Shell = `for i in 1 2 3 4 5; do /usr/bin/python3 -c "$HIDE" & while ! [ -e closed ]; do sleep 0.02; done; rm closed; done; wait`
+		c.Env = map[string]string{"HIDE": hideInMessage}
+		if r := execute(t, c); !strings.Contains(r.Limit, "memory") {
+			t.Errorf("%s", describe(r))
+		}
+	})
 	t.Run("two disks", func(t *testing.T) {
 		other := t.TempDir()
 		if err := unix.Mount("tmpfs", other, "tmpfs", 0, ""); err != nil {
@@ -300,6 +311,32 @@ func TestLimitsOfTheWhole(t *testing.T) {
 		}
 	})
 }
+
+// hideInMessage has 100 MB in a message that waits to be sent. The thread that has closed the file, when the other one is in
+// a call with the socket as its first argument, ends.
+const hideInMessage = `
+import array, os, socket, threading
+def close():
+    while True:
+        with open("/proc/self/task/%d/syscall" % os.getpid()) as f:
+            call = f.read().split()
+        if len(call) > 3 and call[1] == hex(pair[0].fileno()):
+            os.close(fd)
+            open("closed", "w").close()
+            return
+fd = os.memfd_create("taken")
+for _ in range(100):
+    os.write(fd, bytes(1 << 20))
+pair = socket.socketpair()
+pair[0].setblocking(False)
+try:
+    while True:
+        pair[0].send(bytes(4096))
+except BlockingIOError:
+    pair[0].setblocking(True)
+threading.Thread(target=close).start()
+pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+`
 
 // The first thread ends where only another one shall be left. Go keeps the main goroutine on it
 // while packages are initialised.

@@ -354,6 +354,7 @@ func size(n uint64) string {
 
 // A process is one of the command.
 type process struct {
+	id      int
 	dir     string // in /proc: of the process, or of a thread of it that has not ended
 	tasks   string // in /proc: the folder of its threads
 	private uint64 // bytes of memory that no file has
@@ -367,14 +368,14 @@ func processes() (list []process) {
 		if name[0] < '0' || name[0] > '9' || name == "1" {
 			continue
 		}
-		process := process{dir: "/proc/" + name, tasks: "/proc/" + name + "/task/"}
+		id, _ := strconv.Atoi(name) // the kernel wrote it
+		process := process{id: id, dir: "/proc/" + name, tasks: "/proc/" + name + "/task/"}
 		var s unix.Stat_t
 		if unix.Stat(process.tasks, &s) != nil {
 			continue // it has ended
 		}
 		process.threads = uint64(s.Nlink) - min(2, uint64(s.Nlink))
-		pid, _ := strconv.Atoi(name)
-		process.session, _ = unix.Getsid(pid) // 0 if it has ended
+		process.session, _ = unix.Getsid(id) // 0 if it has ended
 		var has bool
 		if process.private, has = privateMemory(process.dir); !has && process.threads > 1 {
 			// Its first thread has ended, and shows nothing of the process.
