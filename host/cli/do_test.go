@@ -303,3 +303,11 @@ func testDoClosed(t *testing.T) {
 		t.Error("a.txt was not written")
 	}
 }
+
+// TestDoSilentModel: a model that neither says nor does anything has not done its task.
+func TestDoSilentModel(t *testing.T) {
+	out, code := without(t, folder(t, map[string]string{"a.txt": "one\n"}), taskModel(t, ""), "do", "--no-check", "Write b.txt")
+	if code != app.ExitFailed || !strings.Contains(out, "\nfailed  not verified") || !strings.Contains(out, "the model replied with neither text nor a tool call") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
