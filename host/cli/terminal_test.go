@@ -307,7 +307,7 @@ func TestInboxOfTerminal(t *testing.T) {
 	}
 }
 
-// TestRowsFitTerminal: a trace and a list have no row that the terminal breaks. Columns go before cells are cut, and
+// TestRowsFitTerminal: a trace, a list and the triggers have no row that the terminal breaks. Columns go before cells are cut, and
 // what says why something fails is whole.
 func TestRowsFitTerminal(t *testing.T) {
 	const cause = "exit code 4: a cause with many words, so that it does not fit on a line of eighty characters, up to its end"
@@ -321,6 +321,8 @@ func TestRowsFitTerminal(t *testing.T) {
 			"error":{"code":"output","message":"` + cause + `"}},"iterations":[{"number":1,"start":"2026-01-02T03:00:00Z","steps":[
 			{"path":"0","type":"shell","ended":true,"outputTo":"line","output":{"executionId":"a94121301fa9f1f6","success":true,"exitCode":0,"text":"` + strings.Repeat("long ", 30) + `","output":"` + strings.Repeat("long ", 30) + `"}},
 			{"path":"1","type":"shell","ended":true,"error":{"code":"output","message":"` + cause + `"}}]}]}`,
+		"sentinel/triggers": `{"triggers":[{"sentinel":"nightly-backup","type":"schedule","detail":"*/5 * * * *","next":"2026-01-02T03:05:00Z","lastFire":"2026-01-02T03:00:00Z",
+			"fired":40,"started":10,"skipped":30,"skips":{"count":14,"since":"2026-01-02T01:04:05Z","run":"01a207be-283b-7b36-bbb7-8aa60211067c"}}]}`,
 	}}
 	for _, c := range []struct {
 		args []string
@@ -328,6 +330,7 @@ func TestRowsFitTerminal(t *testing.T) {
 	}{
 		{[]string{"list"}, []string{"SENTINEL STATUS TRIGGER", "schedule */5 * * * *", "nightly-backup-of-the-archive: " + problem}},
 		{[]string{"trace", "01a207be-283b-7b36-bbb7-8aa60211067c"}, []string{"characters, up to its end iteration 1", "$line.text long long", "1 shell failed", cause}},
+		{[]string{"triggers"}, []string{"40, 10 started, 30 skipped", "nightly-backup: 14 firings skipped since 2h ago, run 0211067c is active"}},
 	} {
 		for _, width := range []int{60, 80, 100} {
 			var out, errs bytes.Buffer

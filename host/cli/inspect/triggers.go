@@ -168,6 +168,7 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 	}
 	p := a.PaintOut
 	rows := []output.Row{output.Head(p, "SENTINEL", "TRIGGER", "WAITS FOR", "STATE", "NEXT", "LAST", "FIRES", "")}
+	var notes []output.Row
 	for _, t := range list {
 		last, next := termtext.Text(""), a.when(t.Next)
 		if !t.LastFire.IsZero() {
@@ -176,14 +177,23 @@ func (a verbs) showTriggers(s *app.Session, list []runtime.TriggerInfo) error {
 		if len(t.Upcoming) > 0 {
 			next = output.Time(t.Upcoming[0])
 		}
-		rows = append(rows, output.Row{
-			output.Escape(t.Sentinel), output.Escape(t.Type), waitsFor(t), a.armed(t), next, last, output.Escape(fires(t)), p.Dim(output.Clip(cmp.Or(t.Ended, t.Problem, skipped(a.Env.Now(), t.Skips), refusedRequests(t.Requests), t.LastReason), 70)),
-		})
+		note := cmp.Or(t.Ended, t.Problem, skipped(a.Env.Now(), t.Skips), refusedRequests(t.Requests), t.LastReason)
+		row := output.Row{output.Escape(t.Sentinel), output.Escape(t.Type), waitsFor(t), a.armed(t), next, last, output.Escape(fires(t))}
+		switch {
+		case !a.Env.StdoutTerminal:
+			row = append(row, p.Dim(output.Clip(note, 70)))
+		case note != "": // below the table, whole: a column would cut it
+			notes = append(notes, output.Row{"", p.Dim(output.Clip(string(t.Sentinel)+": "+note, maxProblem))})
+		}
+		rows = append(rows, row)
 		for i := 1; i < len(t.Upcoming); i++ {
 			rows = append(rows, output.Row{"", "", "", "", output.Time(t.Upcoming[i])})
 		}
 	}
-	if err := a.Table(rows); err != nil {
+	if err := a.Table(rows, 5, 1); err != nil { // LAST and TRIGGER are less needed
+		return err
+	}
+	if err := a.Pairs(notes); err != nil {
 		return err
 	}
 	if !s.Serves() {
