@@ -125,11 +125,20 @@ const (
 	leastCause = 20
 )
 
+// endedBy is what ended the steps and calls of a run that were under way at its end: the limit that the
+// run reached, else an interruption. Runs that failed or timed out have no other reason.
+func endedBy(r runtime.RunInfo) termtext.Text {
+	if r.Reason != "" && (r.Status == sentinels.StatusFailed || r.Status == sentinels.StatusTimedOut) {
+		return termtext.Sprintf("ended by %s", r.Reason)
+	}
+	return "interrupted"
+}
+
 // traceStep draws a step under its execution path, which distinguishes the iterations of a loop
 // apart. Attempts get a line when there was more than one.
-func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, run runtime.RunInfo) {
-	p, over := a.PaintOut, run.Status.Final()
-	logs := termtext.Sprintf("sentinel logs %s --step %s", output.ShortID(run.ID), s.Path)
+func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, of runtime.RunInfo) {
+	p, over := a.PaintOut, of.Status.Final()
+	logs := termtext.Sprintf("sentinel logs %s --step %s", output.ShortID(of.ID), s.Path)
 	state := output.Escape(s.State())
 	switch {
 	case state == "ok":
@@ -142,7 +151,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ru
 	case state == "stopped":
 		state = p.Warn(termtext.Sprintf("ended the run as %s", s.Ends))
 	case state == "running" && over:
-		state = p.Warn("interrupted")
+		state = p.Warn(endedBy(of))
 	default:
 		state = p.Warn(state)
 	}
@@ -165,7 +174,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ru
 	case s.StoppedBy != "" && s.State() == "stopped":
 		open = "stopped"
 	case over:
-		open = "interrupted"
+		open = string(endedBy(of))
 	}
 	for _, t := range s.Attempts {
 		inner := indent + "    "
@@ -201,7 +210,7 @@ func (a verbs) traceStep(b *output.Page, s *runtime.TraceStep, indent string, ru
 			shown = t.Steps
 		}
 		for _, nested := range shown {
-			a.traceStep(b, nested, inner, run)
+			a.traceStep(b, nested, inner, of)
 		}
 	}
 	if len(s.Output) > 0 && string(s.Output) != "null" {
