@@ -104,6 +104,17 @@ func TestWell(t *testing.T) {
 	}
 }
 
+// TestNamesTheLocalZone: Go calls it Local, which says nothing.
+func TestNamesTheLocalZone(t *testing.T) {
+	for tz, name := range map[string]string{"Europe/Berlin": "Europe/Berlin, UTC", ":/usr/share/zoneinfo/Asia/Tokyo": "Asia/Tokyo, UTC", "": "UTC"} {
+		t.Setenv("TZ", tz)
+		got := examine(t, doctor.Options{})["time zones"].Detail
+		if strings.Contains(got, "Local") || !strings.Contains(got, name) {
+			t.Errorf("TZ=%s: %s", tz, got)
+		}
+	}
+}
+
 func TestNothingThereYet(t *testing.T) {
 	found := examine(t, doctor.Options{State: filepath.Join(t.TempDir(), "state"), Plugins: filepath.Join(t.TempDir(), "plugins")})
 	for _, name := range []string{"state folder", "store", "store closed", "snapshots", "cache folder", "plugins folder"} {

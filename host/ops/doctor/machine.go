@@ -95,7 +95,24 @@ func (x *examination) zones(context.Context) Check {
 	if err := LocalZone(); err != nil {
 		return warn("set TZ to a name such as Europe/Berlin, or not at all", "%v", err)
 	}
-	return ok("known; the local one is %s", time.Local)
+	return ok("known; the local one is %s", zoneOf(x.opt.Now(), os.Getenv("TZ"), "/etc/localtime"))
+}
+
+// zoneOf names the local time zone with its offset: by TZ, or by the file that the link of the system leads
+// to. Go calls it Local.
+func zoneOf(now time.Time, tz, link string) string {
+	offset := now.Local().Format("UTC-07:00")
+	name := strings.TrimPrefix(tz, ":")
+	if name == "" {
+		name, _ = filepath.EvalSymlinks(link) // else the offset alone
+	}
+	if _, in, found := strings.Cut(filepath.ToSlash(name), "zoneinfo/"); found {
+		name = in
+	}
+	if name == "" || filepath.IsAbs(name) {
+		return offset
+	}
+	return name + ", " + offset
 }
 
 // LocalZone returns an error if TZ names no time zone: schedules without a zone of their
