@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -59,6 +60,14 @@ func (h *Host) record(ctx context.Context, call *command.Call, err error) {
 		return
 	}
 	h.audit.WriteFailure(e)
+}
+
+// RecordRemovedPlugin puts into the audit log that the file of a plugin was removed.
+func (h *Host) RecordRemovedPlugin(name, digest, file string) {
+	if in, err := filepath.Rel(filepath.Join(h.dir, "plugins"), file); err == nil {
+		file = filepath.ToSlash(in) // as when it was dropped
+	}
+	h.recordPlugin(plugin.Info{Name: name, Digest: digest, Source: file, State: "removed"})
 }
 
 // recordPlugin puts a plugin into the audit log whose file was dropped, replaced or removed.

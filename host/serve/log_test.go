@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -198,12 +199,17 @@ func TestLogOfChanges(t *testing.T) {
 	call("plugin/allow", `{"name": "ask"}`)
 	logged(`"plugin live"`, "plugin=ask")
 	logged(`"plugin allowed"`, "plugin=ask", "by=user")
+	if err := os.Remove(filepath.Join(project, ".sentinel", "plugins", "ask.wasm")); err != nil {
+		t.Fatal(err)
+	}
+	logged(`"plugin is unloaded"`, "plugin=ask")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	entries, err := os.ReadFile(filepath.Join(project, ".sentinel", "state", "audit", "audit.jsonl"))
-	if err != nil || !strings.Contains(string(entries), `"event":"plugin/file","actor":"file","outcome":"denied"`) || !strings.Contains(string(entries), `"state":"live"`) {
+	if err != nil || !strings.Contains(string(entries), `"event":"plugin/file","actor":"file","outcome":"denied"`) || !strings.Contains(string(entries), `"state":"live"`) ||
+		!regexp.MustCompile(`"event":"plugin/file","actor":"file","outcome":"ok","details":\{[^}]*"file":"ask.wasm","name":"ask","state":"removed"`).Match(entries) {
 		t.Errorf("%v: %s", err, entries)
 	}
 }

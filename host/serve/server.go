@@ -284,6 +284,9 @@ func (s *Server) openFolder() (*foldersync.Syncer, error) {
 			topic := livefeed.TopicSentinels
 			if f.Kind == foldersync.KindPlugin {
 				topic = livefeed.TopicPlugins
+				if f.State == foldersync.Gone && f.Plugin != "" {
+					s.host.RecordRemovedPlugin(f.Plugin, f.Digest, f.File)
+				}
 			}
 			s.feed.Publish(topic, "file", f)
 		},
