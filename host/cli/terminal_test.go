@@ -307,6 +307,23 @@ func TestInboxOfTerminal(t *testing.T) {
 	}
 }
 
+// TestEmitSaysWhatFires: a person reads which sentinels an event fires, or that it fires none.
+func TestEmitSaysWhatFires(t *testing.T) {
+	for event, want := range map[string]string{"git:push": "with a trigger for it: a, b\n", "git:pull": "no sentinel has a trigger for it"} {
+		e := &clitest.Engine{Results: map[string]any{"events/emit": `{"id":"e1","event":"` + event + `"}`, "sentinel/triggers": `{"triggers":[
+			{"sentinel":"a","type":"event","detail":"x:y, git:push of user"},{"sentinel":"a","type":"event","detail":"git:push"},
+			{"sentinel":"b","type":"event","detail":"*:push"},{"sentinel":"c","type":"file","detail":"git:push"}]}`}}
+		var out, errs bytes.Buffer
+		code := cli.Run(t.Context(), app.Env{
+			Args: []string{"emit", event}, Dir: t.TempDir(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, StdoutTerminal: true, Engine: e,
+			Now: func() time.Time { return clitest.Now }, Width: func() int { return 80 }, Getenv: trusting(nil),
+		})
+		if code != 0 || out.String() != event+"  e1\n" || !strings.HasPrefix(errs.String(), want) {
+			t.Errorf("%s: exit %d, %s%s", event, code, out.String(), errs.String())
+		}
+	}
+}
+
 // TestRowsFitTerminal: a trace, a list and the triggers have no row that the terminal breaks. Columns go before cells are cut, and
 // what says why something fails is whole.
 func TestRowsFitTerminal(t *testing.T) {

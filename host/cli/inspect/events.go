@@ -1,8 +1,10 @@
 package inspect
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +12,8 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // emitCommand makes a store if there is none: an event is durable, and a run that
@@ -45,12 +49,40 @@ func (a verbs) emitCommand() *cobra.Command {
 			if a.Flags.Output != output.FormatTable {
 				return a.WriteJSON(out)
 			}
-			err = a.Out.Printf("%s  %s\n", out.Event, out.ID)
-			return err
+			if err := a.Out.Printf("%s  %s\n", out.Event, out.ID); err != nil || !a.Env.StdoutTerminal {
+				return err
+			}
+			a.showFiredBy(cmd.Context(), s, out.Event)
+			return nil
 		},
 	}
 	c.Flags().StringVar(&data, "data", "", "what the event carries, JSON or @FILE")
 	return c
+}
+
+// showFiredBy says which sentinels have triggers for an event: one that starts nothing looks like one that
+// starts runs. It says nothing to a caller who may not list triggers.
+func (a verbs) showFiredBy(ctx context.Context, s *app.Session, event string) {
+	list, err := a.triggersOf(ctx, s, "", 0)
+	if err != nil {
+		return
+	}
+	var ids []string
+	for _, t := range list {
+		matches := func(pattern string) bool { return sentinels.MatchEvent(pattern, event) }
+		patterns, _, _ := strings.Cut(t.Detail, " of ") // behind them is whose events they take
+		if t.Type == "event" && slices.ContainsFunc(strings.Split(patterns, ", "), matches) && !slices.Contains(ids, string(t.Sentinel)) {
+			ids = append(ids, string(t.Sentinel))
+		}
+	}
+	if len(ids) == 0 {
+		a.Info("no sentinel has a trigger for it; runs that wait for it continue")
+		return
+	}
+	a.Info("with a trigger for it: %s", textcut.Mark(strings.Join(ids, ", "), 300))
+	if !s.Serves() {
+		a.Info(nothingFires)
+	}
 }
 
 // tailed is the result of events/tail.
