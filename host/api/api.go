@@ -40,8 +40,8 @@ type API struct {
 	endSearches context.CancelCauseFunc
 
 	places *fairqueue.Queue // for the execution of requests of agents and viewers
-	turn   chan struct{}    // of requests without a token, has an element while one has it
-	hooks  chan struct{}    // the same of webhooks that are not accepted yet
+	turn   *fairqueue.Queue // of requests without a token; refused ones are one owner, those of open routes another
+	hooks  *fairqueue.Queue // of webhooks that are not accepted yet
 
 	document rendering // of OpenAPI
 	commands rendering // the list of commands
@@ -67,7 +67,7 @@ func New(opt Options) (*API, error) {
 		opt: opt, log: opt.Logger, routes: table(), byPattern: map[string]*Route{}, mux: http.NewServeMux(),
 		hosts: map[string]bool{}, names: []string{"localhost", "127.0.0.1", "[::1]"}, bodies: newBodyBudget(maxBodies), answers: newBodyBudget(maxAnswers),
 		hookBodies: newBodyBudget(maxHookBodies), readTime: readTime, searching: searching, endSearches: endSearches,
-		places: newPlaces(), turn: make(chan struct{}, 1), hooks: make(chan struct{}, 1),
+		places: newPlaces(), turn: fairqueue.New(1), hooks: fairqueue.New(1),
 	}
 	var errs []error
 	for _, h := range opt.Hosts {

@@ -20,13 +20,15 @@ import (
 // replaces an idle one, so that neither half-open nor idle connections lock
 // others out (API.md, G6). It closes, in this order:
 //
-//  1. the oldest connection that has not presented a token and waits for a
-//     request, or for the rest of one;
-//  2. the oldest one without a token whose body is still arriving, or whose request waits
-//     for its turn or is refused;
-//  3. the oldest one with the token of an agent or viewer that waits for a
+//  1. the oldest connection that has not presented a token and waits for a request or the
+//     rest of one, or whose request waits for its turn or is refused;
+//  2. the one with the token of an agent or viewer that has waited longest for a
 //     request;
-//  4. the oldest one with that of a person that waits for a request.
+//  3. likewise with that of a person.
+//
+// Without a token only the age counts: were another kind closed before those that wait for a
+// request, refused clients that connect again and again would close each new connection of
+// others before its request arrives.
 //
 // A connection with any other active request is never closed, nor is one that
 // is counted for a request with a token. If there is no other kind, the new
@@ -161,7 +163,7 @@ func (l *connLimit) Close() error {
 type limitedConn struct {
 	net.Conn
 	limit     *connLimit
-	idleSince time.Time // when it was accepted, or its last request ended
+	idleSince time.Time // when it was accepted, or with a token its last request ended
 	requests  int       // active handlers
 	yielding  int       // the active handlers that wait for their body or turn, or refuse the request
 	token     bool      // a request has had a valid token
@@ -172,7 +174,7 @@ type limitedConn struct {
 }
 
 // neverEvicted is the rank of a connection that must not be closed.
-const neverEvicted = 4
+const neverEvicted = 3
 
 // rank is the order in which connections are closed, the lowest first.
 func (c *limitedConn) rank() int {
@@ -180,13 +182,11 @@ func (c *limitedConn) rank() int {
 	case c.token && (c.admitted > 0 || c.unwritten != nil), c.requests > c.yielding:
 		return neverEvicted
 	case c.person:
-		return 3
-	case c.token:
 		return 2
-	case c.requests == 0:
-		return 0
+	case c.token:
+		return 1
 	}
-	return 1
+	return 0
 }
 
 // Close closes the connection and stops counting it. It may be called more than
@@ -213,7 +213,13 @@ func (c *limitedConn) note(change func()) {
 
 // begin and end count active requests.
 func (c *limitedConn) begin() { c.note(func() { c.requests++ }) }
-func (c *limitedConn) end()   { c.note(func() { c.requests--; c.idleSince = time.Now() }) }
+func (c *limitedConn) end() {
+	c.note(func() {
+		if c.requests--; c.token {
+			c.idleSince = time.Now()
+		}
+	})
+}
 
 // yield records that a request may give way to a new connection until end is called.
 func (c *limitedConn) yield() (end func()) {

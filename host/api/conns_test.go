@@ -506,3 +506,34 @@ func TestWebhooksTakeTurns(t *testing.T) {
 	close(stay)
 	answered(known, http.StatusNoContent)
 }
+
+// G17: a probe does not wait for all refused requests that came before it.
+func TestProbesAndRefusalsAlternate(t *testing.T) {
+	const refused = 12
+	leave := make(chan struct{})
+	var refusals, before atomic.Int32
+	s := listen(t, api.Options{
+		Feed:         http.NotFoundHandler(),
+		RefuseSocket: func(http.ResponseWriter, *http.Request, bool) { refusals.Add(1); <-leave },
+		Health: func(context.Context) api.Health {
+			before.Store(refusals.Load())
+			return api.Health{OK: true, Status: "ok"}
+		},
+	}, api.ListenOptions{})
+	addr := s.Addr().String()
+	flood(t, addr, refused, "GET /ws HTTP/1.1\r\nHost: "+addr+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", false)
+	wait := func(refused, open int) {
+		for r, o := s.WaitForTurn(); r != refused || o != open; r, o = s.WaitForTurn() {
+			runtime.Gosched()
+		}
+	}
+	wait(refused-1, 0)
+	answered := make(chan struct{})
+	go func() { defer close(answered); probe(t, s.URL(), nil) }()
+	wait(refused-1, 1)
+	close(leave)
+	<-answered
+	if n := before.Load(); n > 2 {
+		t.Errorf("%d refusals were answered before the probe", n)
+	}
+}

@@ -30,6 +30,11 @@ func (a *API) Waiting(owner string) int {
 	return a.places.Waiting(fairqueue.Owner{Name: owner, Held: true})
 }
 
+// WaitForTurn returns how many requests without a token wait for their turn.
+func (s *Server) WaitForTurn() (refused, open int) {
+	return s.api.turn.Waiting(fairqueue.Owner{Name: "refused"}), s.api.turn.Waiting(fairqueue.Owner{Name: "open routes"})
+}
+
 // SourceOf is what the sender of a webhook is counted by.
 var SourceOf = sourceOf
 

@@ -49,7 +49,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer own.giveBack()
 	var err error
 	if r.Method == http.MethodOptions { // admit asks for the routes of all methods
-		err = own.take(r.Context())
+		err = own.take(r.Context(), refusedRequests)
 	}
 	if err == nil {
 		err = g.admit(r, route)
@@ -58,7 +58,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer conn.yield()()
 	}
 	if err != nil || route != nil && route.Access == AccessOpen {
-		if cancelled := own.take(r.Context()); cancelled != nil {
+		owner := openRoutes
+		if err != nil {
+			owner = refusedRequests
+		}
+		if cancelled := own.take(r.Context(), owner); cancelled != nil {
 			a.fail(answer, r, cancelled)
 			return
 		}

@@ -49,7 +49,7 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	own, _ := r.Context().Value(turnKey{}).(*turn)
-	if err := own.take(r.Context()); err != nil {
+	if err := own.take(r.Context(), hookSenders); err != nil {
 		return err
 	}
 	list, err := a.opt.Hooks.Receive(r.Context(), id, trigger, triggers.Request{

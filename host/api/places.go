@@ -93,33 +93,39 @@ func (p *place) giveBack() {
 //
 // One goroutine uses it, that of the handler.
 type turn struct {
-	queue chan struct{}
+	queue *fairqueue.Queue
 	conn  *limitedConn
-	held  bool
+	leave func() // nil while it is not held
 }
 
 type turnKey struct{}
 
+// The owners of turns come alternately: else a probe waits for all requests that are refused.
+var (
+	openRoutes      = fairqueue.Owner{Name: "open routes"}
+	refusedRequests = fairqueue.Owner{Name: "refused"} // and OPTIONS
+	hookSenders     = fairqueue.Owner{Name: "webhooks"}
+)
+
 // take waits for the turn until ctx ends, unless it is held. The connection may give way meanwhile.
-func (t *turn) take(ctx context.Context) error {
-	if t == nil || t.held {
+func (t *turn) take(ctx context.Context, o fairqueue.Owner) error {
+	if t == nil || t.leave != nil {
 		return nil
 	}
 	defer t.conn.yield()()
-	select {
-	case t.queue <- struct{}{}:
-		t.held = true
-		return nil
-	case <-ctx.Done():
+	leave, err := t.queue.Enter(ctx, o)
+	if err != nil {
 		return abi.New(abi.Cancelled, "the request was cancelled before it was executed")
 	}
+	t.leave = leave
+	return nil
 }
 
 // giveBack ends the turn if it is held.
 func (t *turn) giveBack() {
-	if t != nil && t.held {
-		t.held = false
-		<-t.queue
+	if t != nil && t.leave != nil {
+		t.leave()
+		t.leave = nil
 	}
 }
 
