@@ -78,11 +78,17 @@ func (h HostFiles) All() []string { return slices.Concat(h.Closed, h.Caches, h.F
 // files; one that is in another of the host's folders, or is one, has nothing else.
 func (r FileRules) In(workspace string) FileRules {
 	root := rootfs.EvalLinks(workspace)
-	inside := func(paths []string) (list []string) {
+	relative := func(paths ...string) (list []string) {
 		for _, p := range paths {
-			if rel, err := filepath.Rel(root, rootfs.EvalLinks(p)); err == nil && rel != "." && filepath.IsLocal(rel) {
+			if rel, err := filepath.Rel(root, p); err == nil && rel != "." && filepath.IsLocal(rel) {
 				list = append(list, strings.Join(plainParts(filepath.ToSlash(rel)), "/"))
 			}
+		}
+		return list
+	}
+	inside := func(paths []string) (list []string) {
+		for _, p := range paths {
+			list = append(list, relative(rootfs.EvalLinks(p))...)
 		}
 		return list
 	}
@@ -96,6 +102,9 @@ func (r FileRules) In(workspace string) FileRules {
 	}
 	r.root = root
 	r.closed, r.fixed = append(around(r.Host.Closed), inside(r.Host.Caches)...), around(r.Host.Fixed)
+	for _, p := range r.Host.All() { // another link would have the host take other files for its own
+		r.fixed = append(r.fixed, relative(rootfs.LinksOf(p)...)...)
+	}
 	return r
 }
 
@@ -105,9 +114,15 @@ func (r FileRules) Closed(name string) bool {
 	return Secluded(name) || inRepository(name) || below(name, r.closed)
 }
 
-// OfHost reports whether a path, relative to the workspace, is of the host's own state, configuration or
-// definitions.
-func (r FileRules) OfHost(name string) bool { return below(name, r.closed) || below(name, r.fixed) }
+// OfHost reports whether a file that git would make, change or remove is of the host's own state, configuration or
+// definitions, or comes in place of a folder that they are in: git removes the folder then, with files
+// that it ignores. name is relative to the workspace.
+func (r FileRules) OfHost(name string) bool {
+	plain := strings.Join(plainParts(name), "/")
+	return slices.ContainsFunc(slices.Concat(r.closed, r.fixed), func(f string) bool {
+		return below(name, []string{f}) || strings.HasPrefix(f, plain+"/")
+	})
+}
 
 // inRepository reports whether a path is in the folder of a git repository, which holds each
 // version of each file, also of those with secrets, and the tokens of remotes.

@@ -79,3 +79,59 @@ func TestModelsCommitNothingHidden(t *testing.T) {
 		})
 	}
 }
+
+// TestModelsReplaceNoFolderOfHost: no commit puts a link or a file in the place of a folder that files of the host are in, or
+// replaces a link by which they are found. Git would remove such a folder with all that it ignores in it.
+func TestModelsReplaceNoFolderOfHost(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	conf := filepath.Join(b.dir, "tools", "conf")
+	opt := git.Options{Rules: command.FileRules{Host: command.HostFiles{
+		Closed: []string{filepath.Join(conf, "state")}, Fixed: []string{filepath.Join(conf, "sentinels"), filepath.Join(b.dir, "served", "recipes")},
+	}}}
+	commit := func(branch string) {
+		t.Helper()
+		b.raw(b.dir, "add", "-A")
+		b.raw(b.dir, "commit", "-q", "-m", branch)
+		b.raw(b.dir, "branch", branch)
+	}
+	b.put(".gitignore", "tools/\n")
+	shared := t.TempDir()
+	if err := os.Symlink(shared, filepath.Join(b.dir, "served")); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	commit("good")
+	if err := os.Symlink("evil", filepath.Join(b.dir, "tools")); err != nil {
+		t.Fatal(err)
+	}
+	b.raw(b.dir, "add", "-f", "tools")
+	commit("link")
+	b.raw(b.dir, "reset", "-q", "--hard", "good")
+	b.put("tools", "a file\n")
+	b.raw(b.dir, "add", "-f", "tools")
+	commit("file")
+	b.raw(b.dir, "reset", "-q", "--hard", "good")
+	if err := os.Remove(filepath.Join(b.dir, "served")); err != nil {
+		t.Fatal(err)
+	}
+	b.put("served/recipes/x.json", "evil\n")
+	commit("found")
+	b.raw(b.dir, "reset", "-q", "--hard", "good")
+	b.put("tools/conf/sentinels/x.json", "asks a person\n")
+	for branch, paths := range map[string][]string{"link": {"tools"}, "file": {"."}, "found": {"served"}} {
+		for _, p := range []params{
+			{"operation": "checkout", "branch": branch}, {"operation": "checkout", "branch": "work/new", "create": true, "base": branch},
+			{"operation": "checkout", "base": branch, "paths": paths},
+		} {
+			if _, err := b.as(command.ByAgent, opt, p); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "of the host itself") {
+				t.Errorf("%v: %v", p, err)
+			}
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(conf, "sentinels", "x.json")); err != nil || string(text) != "asks a person\n" {
+		t.Errorf("%q %v", text, err)
+	}
+	if to, err := os.Readlink(filepath.Join(b.dir, "served")); err != nil || to != shared {
+		t.Errorf("%q %v", to, err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/rootfs"
@@ -88,6 +89,30 @@ func TestEvalLinks(t *testing.T) {
 	}
 	if got, want := rootfs.EvalLinks(filepath.Join(dir, "link", "link", "none", "x")), filepath.Join(dir, "none", "x"); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestLinksOf(t *testing.T) {
+	dir := rootfs.EvalLinks(t.TempDir())
+	for name, to := range map[string]string{"a": "sub/b", "sub/b": filepath.Join("..", "c"), "round": "round", "top": dir} {
+		if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Skipf("no links here: %v", err)
+		}
+	}
+	for name, want := range map[string][]string{"c/x": nil, "a/none/x": {"a", "sub/b"}, "top/top/sub/b/x": {"top", "top", "sub/b"}, "top/c": {"top"}} {
+		got := rootfs.LinksOf(filepath.Join(dir, filepath.FromSlash(name)))
+		for i := range want {
+			want[i] = filepath.Join(dir, filepath.FromSlash(want[i]))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if rootfs.LinksOf(filepath.Join(dir, "round")) == nil {
+		t.Error("a link to itself is none")
 	}
 }
 

@@ -126,6 +126,45 @@ func EvalLinks(name string) string {
 	return name
 }
 
+// LinksOf returns the links that are followed to find a path, each in its folder without links. Like
+// [EvalLinks] it is for paths that the operator chose, whose last components may be missing.
+func LinksOf(name string) (links []string) {
+	at, rest := splitRoot(name)
+	for steps := 0; len(rest) > 0 && steps < 1000; steps++ { // a link may lead to itself
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, part)
+		target, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		links = append(links, next)
+		root, parts := splitRoot(target)
+		if root != "" {
+			at = root
+		}
+		rest = append(parts, rest...)
+	}
+	return links
+}
+
+// splitRoot splits a path into its root, "" if it is relative, and the names behind it.
+func splitRoot(name string) (root string, parts []string) {
+	slash := filepath.ToSlash(name)
+	if volume := filepath.VolumeName(name); filepath.IsAbs(name) {
+		root, slash = volume+string(filepath.Separator), slash[len(volume):]
+	}
+	return root, strings.Split(slash, "/")
+}
+
 // excluded reports whether a file is one of [Rules.Excluded].
 func (t *Tree) excluded(info fs.FileInfo) bool {
 	return slices.ContainsFunc(t.rules.Excluded, func(s fs.FileInfo) bool { return os.SameFile(s, info) })
