@@ -11,6 +11,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // add stages files. It needs paths: staging everything must be said.
@@ -262,7 +263,7 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 		return err
 	}
 	before := cmp.Or(hash, noFiles)
-	args := []string{"checkout", "--quiet", "--no-recurse-submodules"}
+	args, ref := []string{"checkout", "--quiet", "--no-recurse-submodules"}, ""
 	switch {
 	case len(in.Paths) > 0:
 		from, err := r.resolve(ctx, cmp.Or(in.Base, "HEAD"))
@@ -281,17 +282,26 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 		}
 		args = append(args, "--no-track", "-b", in.Branch)
 		if in.Base != "" {
-			if err := r.keepsHostFiles(ctx, before, in.Base, "--"); err != nil {
+			from, err := r.resolve(ctx, in.Base)
+			if err != nil {
 				return err
 			}
-			args = append(args, in.Base)
+			if err := r.keepsHostFiles(ctx, before, from, "--"); err != nil {
+				return err
+			}
+			args = append(args, from)
 		}
 		args = append(args, "--")
 	default:
-		if err := r.keepsHostFiles(ctx, before, in.Branch, "--"); err != nil {
+		to, err := r.destination(ctx, in.Branch)
+		if err != nil {
 			return err
 		}
-		args = append(args, "--no-guess", in.Branch, "--")
+		if err := r.keepsHostFiles(ctx, before, to.commit, "--"); err != nil {
+			return err
+		}
+		// The files are those of the commit that was looked at, wherever the branch is by now.
+		args, ref = append(args, "--detach", to.commit, "--"), to.ref
 	}
 	_, remote, _, err := r.remotesOf(ctx, current)
 	if err != nil {
@@ -303,11 +313,42 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 	if _, err := r.must(ctx, args...); err != nil {
 		return err
 	}
+	if ref != "" {
+		if _, err := r.must(context.WithoutCancel(ctx), "symbolic-ref", "HEAD", ref); err != nil {
+			return err
+		}
+	}
 	if out.Branch, out.Hash, err = r.head(ctx); err != nil {
 		return err
 	}
 	out.Output = fmt.Sprintf("at %s %.10s", out.Branch, out.Hash)
 	return nil
+}
+
+// A destination is what a checkout changes to.
+type destination struct {
+	commit string
+	ref    string // of the branch; "" is a commit without one
+}
+
+// destination finds what a name means to a checkout: the branch of that name, whatever tag has the name too, or else a commit.
+// It is an error if another work tree is at the branch.
+func (r *repository) destination(ctx context.Context, name string) (destination, error) {
+	to := destination{ref: "refs/heads/" + name}
+	text, err := r.must(ctx, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(worktreepath)", to.ref)
+	if err != nil {
+		return to, err
+	}
+	parts := strings.Split(strings.TrimSuffix(text, "\n"), "\x00")
+	if len(parts) != 4 || parts[0] != to.ref { // there is none, or those below a folder of the name
+		to.ref = ""
+		to.commit, err = r.resolve(ctx, name)
+		return to, err
+	}
+	if to.commit = parts[1]; parts[2] != "*" && parts[3] != "" {
+		err = &abi.Error{Code: abi.Conflict, Field: "branch", Permanent: true, Message: fmt.Sprintf("git %s: branch %q is checked out in %q", r.operation, name, parts[3])}
+	}
+	return to, err
 }
 
 // init makes a repository in the workspace, without a template and so without

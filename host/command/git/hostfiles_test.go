@@ -135,3 +135,38 @@ func TestModelsReplaceNoFolderOfHost(t *testing.T) {
 		t.Errorf("%q %v", to, err)
 	}
 }
+
+// TestCheckoutOfANameThatIsTwo: a checkout takes the branch where a tag has its name, and its files are looked at.
+func TestCheckoutOfANameThatIsTwo(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	opt := git.Options{Rules: command.FileRules{Host: command.HostFiles{Fixed: []string{filepath.Join(b.dir, ".sentinel", "sentinels")}}}}
+	b.put(".sentinel/sentinels/deploy.json", "asks nothing\n")
+	b.raw(b.dir, "add", "-A")
+	b.raw(b.dir, "commit", "-q", "-m", "earlier")
+	b.raw(b.dir, "branch", "v1.0")
+	earlier := b.raw(b.dir, "rev-parse", "HEAD")
+	b.put(".sentinel/sentinels/deploy.json", "asks a person\n")
+	b.raw(b.dir, "commit", "-q", "-a", "-m", "later")
+	b.raw(b.dir, "tag", "v1.0")
+	if _, err := b.as(command.ByAgent, opt, params{"operation": "checkout", "branch": "v1.0"}); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "deploy.json") {
+		t.Errorf("an agent: %v", err)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	b.raw(b.dir, "worktree", "add", "-q", other, "refs/heads/v1.0")
+	b.raw(other, "symbolic-ref", "HEAD", "refs/heads/v1.0")
+	if _, err := b.try(params{"operation": "checkout", "branch": "v1.0"}); abi.CodeOf(err) != abi.Conflict || !strings.Contains(err.Error(), "checked out") {
+		t.Errorf("a branch of another work tree: %v", err)
+	}
+	b.raw(b.dir, "worktree", "remove", other)
+	if r := b.do(params{"operation": "checkout", "branch": "v1.0"}); r.Branch != "v1.0" || r.Hash != earlier || b.raw(b.dir, "symbolic-ref", "HEAD") != "refs/heads/v1.0" {
+		t.Errorf("a person: %+v", r)
+	}
+	if changed := b.raw(b.dir, "status", "--porcelain"); changed != "" {
+		t.Errorf("changed: %s", changed)
+	}
+	b.do(params{"operation": "checkout", "branch": "v1.0"}) // where it is already
+	if r := b.do(params{"operation": "checkout", "branch": "main"}); r.Branch != "main" || b.raw(b.dir, "rev-parse", "--abbrev-ref", "@{-1}") == "" {
+		t.Errorf("back: %+v", r)
+	}
+}

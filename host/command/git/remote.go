@@ -257,18 +257,22 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 		return r.unreached(t.remote, a)
 	}
 	out.Remote, out.Branch, out.Hash = t.remote, t.branch, before
-	if r.operation == "fetch" {
-		out.Hash, err = r.line(ctx, "rev-parse", "--quiet", "--verify", "refs/remotes/"+t.remote+"/"+t.there)
-		out.Output = fmt.Sprintf("%s/%s is at %.10s", t.remote, t.there, out.Hash)
+	fetched, err := r.resolve(ctx, "refs/remotes/"+t.remote+"/"+t.there) // another fetch may move it
+	if err != nil {
 		return err
+	}
+	if r.operation == "fetch" {
+		out.Hash = fetched
+		out.Output = fmt.Sprintf("%s/%s is at %.10s", t.remote, t.there, out.Hash)
+		return nil
 	}
 	if err := r.askServer(ctx, t.remote); err != nil {
 		return err
 	}
-	if err := r.keepsHostFiles(ctx, cmp.Or(before, noFiles), "refs/remotes/"+t.remote+"/"+t.there, "--"); err != nil {
+	if err := r.keepsHostFiles(ctx, cmp.Or(before, noFiles), fetched, "--"); err != nil {
 		return err
 	}
-	a, err = r.git(ctx, "merge", "--ff-only", "--no-verify", "--no-verify-signatures", "--quiet", "refs/remotes/"+t.remote+"/"+t.there)
+	a, err = r.git(ctx, "merge", "--ff-only", "--no-verify", "--no-verify-signatures", "--quiet", fetched)
 	if err != nil {
 		return err
 	}

@@ -261,9 +261,11 @@ func (r *repository) line(ctx context.Context, args ...string) (string, error) {
 // head returns the current branch, "" if detached, and the commit, "" if there
 // is none yet.
 func (r *repository) head(ctx context.Context) (branch, hash string, err error) {
-	if branch, err = r.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD"); err != nil {
+	// Not with --short, which is heads/NAME where a tag has the name of the branch.
+	if branch, err = r.line(ctx, "symbolic-ref", "--quiet", "HEAD"); err != nil {
 		return "", "", err
 	}
+	branch = strings.TrimPrefix(branch, "refs/heads/")
 	hash, err = r.line(ctx, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
 	return branch, hash, err
 }
