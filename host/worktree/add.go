@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -119,13 +118,9 @@ func (in *Add) check(repo, branch string) error {
 // branchFolder is the first part of the branches of tickets.
 const branchFolder = "sentinel"
 
-// agentFolder is the first part of the branches that agents name.
-const agentFolder = "work"
-
-// AgentMayName reports whether an agent may name a branch for a ticket: that of the ticket, or one below work. Git makes no
-// branch beside a folder of its name, so that another one, such as release, would be in the way of release/1.0.
+// AgentMayName reports whether an agent may name a branch for a ticket: that of the ticket, or any that an agent may name.
 func AgentMayName(branch, ticket string) bool {
-	return branch == BranchOf(ticket) || strings.HasPrefix(branch, agentFolder+"/")
+	return branch == BranchOf(ticket) || gitsource.AgentMayName(branch)
 }
 
 // create makes a worktree whose ticket, claim and branch are set: fill makes its files. When
@@ -344,29 +339,9 @@ func (t *tree) avoidOthers(ctx context.Context) error {
 	return nil
 }
 
-// hidesNothing returns an error if the name of a branch that someone chose means something else in the
-// repository: the branch of a remote, also one that is fetched later, a tag, the output of git describe.
+// hidesNothing is [gitsource.HidesNothing] for the branch of the worktree.
 func (t *tree) hidesNothing(ctx context.Context) error {
-	remotes, err := t.source(ctx, "config", "--name-only", "--get-regexp", `^remote\..*\.(url|pushurl|fetch)$`)
-	if err != nil {
-		return err
-	}
-	for key := range strings.SplitSeq(remotes, "\n") {
-		name := key[:max(strings.LastIndex(key, "."), 0)]
-		if name = strings.TrimPrefix(name, "remote."); name != "" && strings.HasPrefix(strings.ToLower(t.Branch)+"/", strings.ToLower(name)+"/") {
-			return gitsource.Shadows("branch", t.Branch, "the branches of the remote "+name)
-		}
-	}
-	// Not rev-parse, which finds a commit for refs/heads/v1-0-g6f71928 without such a branch.
-	branches, err := t.source(ctx, "for-each-ref", "--format=%(refname)", branchRef(t.Branch))
-	if err != nil || slices.Contains(strings.Fields(branches), branchRef(t.Branch)) {
-		return err // of this ticket, or clone refuses it
-	}
-	other, err := t.source(ctx, "rev-parse", "--verify", "--quiet", t.Branch)
-	if err == nil && other != "" {
-		err = gitsource.Shadows("branch", t.Branch, "what the name means in "+t.RepoURL+" now, "+other)
-	}
-	return err
+	return gitsource.HidesNothing(ctx, "branch", t.Branch, t.source)
 }
 
 // clone makes the clone and its branch.

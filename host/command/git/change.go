@@ -210,12 +210,19 @@ func (r *repository) identity(ctx context.Context) ([]string, error) {
 }
 
 // checkNew refuses to a model or an agent a branch that hides what the user means by another name, such as
-// origin/main.
-func (r *repository) checkNew(branch string) error {
+// origin/main or a tag, or is in the way of branches of others. The rules are those for branches of tickets.
+func (r *repository) checkNew(ctx context.Context, branch string) error {
 	if !r.held {
 		return nil
 	}
-	return gitsource.CheckNewBranch("branch", branch)
+	if err := gitsource.CheckNewBranch("branch", branch); err != nil {
+		return err
+	}
+	if !gitsource.AgentMayName(branch) {
+		return &abi.Error{Code: abi.Denied, Field: "branch", Permanent: true,
+			Message: fmt.Sprintf("git: branch %q: models and agents name branches below work/ only", branch), Hint: "name work/" + branch[strings.LastIndex(branch, "/")+1:]}
+	}
+	return gitsource.HidesNothing(ctx, "branch", branch, r.line)
 }
 
 // noFiles is the tree without files, which git knows in each repository.
@@ -227,7 +234,7 @@ const maxBranches = 500
 // branch lists the branches with the newest commits, or makes one without changing to it.
 func (r *repository) branch(ctx context.Context, in request, out *Result) error {
 	if in.Branch != "" {
-		if err := r.checkNew(in.Branch); err != nil {
+		if err := r.checkNew(ctx, in.Branch); err != nil {
 			return err
 		}
 		args := []string{"branch", "--no-track", in.Branch}
@@ -277,7 +284,7 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 	case in.Branch == "":
 		return badField("branch", "", "is missing: name a branch, or paths to take back")
 	case in.Create:
-		if err := r.checkNew(in.Branch); err != nil {
+		if err := r.checkNew(ctx, in.Branch); err != nil {
 			return err
 		}
 		args = append(args, "--no-track", "-b", in.Branch)

@@ -86,7 +86,7 @@ type request struct {
 	Message   string   `json:"message,omitempty" jsonschema:"commit: the message"`
 	All       bool     `json:"all,omitempty" jsonschema:"commit: stage changes of known files first"`
 	Remote    string   `json:"remote,omitempty" jsonschema:"push, pull, fetch: name of a configured remote; that of the branch if not given"`
-	Branch    string   `json:"branch,omitempty" jsonschema:"push, pull: the branch, the current one if not given; branch, checkout, init: its name"`
+	Branch    string   `json:"branch,omitempty" jsonschema:"push, pull: the branch, the current one if not given; branch, checkout, init: its name; models and agents make those below work/"`
 	Create    bool     `json:"create,omitempty" jsonschema:"checkout: make the branch"`
 	Staged    bool     `json:"staged,omitempty" jsonschema:"diff: only what is staged"`
 	Base      string   `json:"base,omitempty" jsonschema:"diff: what to compare with; log: where to start; branch, checkout: what to make it from"`

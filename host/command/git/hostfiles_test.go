@@ -64,14 +64,14 @@ func TestModelsCommitNothingHidden(t *testing.T) {
 			b.do(params{"operation": "add", "paths": []string{".sentinel/sentinels"}})
 			b.do(params{"operation": "commit", "message": "third"})
 			denied(params{"operation": "checkout", "branch": first}, "deploy.json")
-			denied(params{"operation": "checkout", "branch": "work", "create": true, "base": first}, "deploy.json")
+			denied(params{"operation": "checkout", "branch": "work/x", "create": true, "base": first}, "deploy.json")
 			denied(params{"operation": "checkout", "base": first, "paths": []string{"."}}, "deploy.json")
 			for _, p := range []params{{"operation": "branch", "branch": "refs/remotes/origin/HEAD"}, {"operation": "checkout", "branch": "origin/main", "create": true}} {
 				if _, err := b.as(by, opt, p); abi.CodeOf(err) != abi.BadFields || !strings.Contains(err.Error(), "would hide") {
 					t.Errorf("%v: %v", p, err)
 				}
 			}
-			ok(params{"operation": "checkout", "branch": "work", "create": true})
+			ok(params{"operation": "checkout", "branch": "work/x", "create": true})
 			ok(params{"operation": "checkout", "base": first, "paths": []string{"a.txt"}})
 			if text, err := os.ReadFile(filepath.Join(b.dir, ".sentinel/sentinels/deploy.json")); err != nil || string(text) != "asks a person\n" {
 				t.Errorf("%q %v", text, err)
@@ -169,4 +169,37 @@ func TestCheckoutOfANameThatIsTwo(t *testing.T) {
 	if r := b.do(params{"operation": "checkout", "branch": "main"}); r.Branch != "main" || b.raw(b.dir, "rev-parse", "--abbrev-ref", "@{-1}") == "" {
 		t.Errorf("back: %+v", r)
 	}
+}
+
+// TestBranchesOfAgentsHideNothing: the branches that a model or an agent makes are named as those for tickets. They hide neither
+// a tag nor what a remote has, and are in the way of none.
+func TestBranchesOfAgentsHideNothing(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	b.raw(b.dir, "remote", "add", "work/fork", "https://example.invalid/x.git")
+	b.raw(b.dir, "tag", "work/v1")
+	b.raw(b.dir, "branch", "work/there")
+	for _, by := range []command.By{command.ByModel, command.ByAgent} {
+		for name, want := range map[string]abi.Code{
+			"release": abi.Denied, "feature/x": abi.Denied, "workshop": abi.Denied, "origin/main": abi.BadFields,
+			"work/v1": abi.BadFields, "work/fork/main": abi.BadFields, "work/Fork": abi.BadFields, "work/new": "",
+		} {
+			for _, p := range []params{{"operation": "branch", "branch": name}, {"operation": "checkout", "branch": name, "create": true}} {
+				_, err := b.as(by, git.Options{}, p)
+				if want == "" {
+					if err != nil {
+						t.Errorf("%v: %v", p, err)
+					}
+					b.raw(b.dir, "checkout", "-q", "main")
+					b.raw(b.dir, "branch", "-q", "-D", name)
+				} else if e := abi.As(err); e == nil || e.Code != want || e.Field != "branch" || !strings.Contains(e.Hint, "work/") {
+					t.Errorf("%v: %v", p, err)
+				}
+			}
+		}
+		if _, err := b.as(by, git.Options{}, params{"operation": "branch", "branch": "work/there"}); err == nil || !strings.Contains(err.Error(), "exists") {
+			t.Errorf("a branch that is there: %v", err)
+		}
+	}
+	b.do(params{"operation": "branch", "branch": "release"}) // of a person
 }

@@ -1,6 +1,7 @@
 package gitsource
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func CheckBranch(field, name string) error {
 	return nil
 }
 
-// CheckNewBranch is CheckBranch for a branch that is made for a ticket. Where git resolves a name, a
+// CheckNewBranch is CheckBranch for a branch that is made for a ticket, a model or an agent. Where git resolves a name, a
 // branch of that name comes before the branch of a remote, the beginning of an id and, while a merge is not
 // under way, MERGE_HEAD: such a branch would have `git merge origin/main` of the user take other work than
 // the user means. So it is refused, in whatever case, because file systems ignore that.
@@ -64,8 +65,41 @@ func CheckNewBranch(field, name string) error {
 func Shadows(field, name, means string) error {
 	return &abi.Error{
 		Code: abi.BadFields, Permanent: true, Field: field, Message: fmt.Sprintf("%s: a branch named %.100q would hide %s", field, name, means),
-		Hint: "name another one, such as work/" + name[strings.LastIndex(name, "/")+1:],
+		Hint: "name another one, such as " + agentFolder + name[strings.LastIndex(name, "/")+1:],
 	}
+}
+
+// agentFolder is how the branches that agents name begin.
+const agentFolder = "work/"
+
+// AgentMayName reports whether a model or an agent may name a branch so: below work. Git makes no branch beside a folder of its name,
+// so that another one, such as release, would be in the way of release/1.0.
+func AgentMayName(branch string) bool { return strings.HasPrefix(branch, agentFolder) }
+
+// HidesNothing returns an error if the name of a branch that is to be made means something else in a
+// repository: the branch of a remote, also one that is fetched later, a tag, the output of git describe. line executes
+// git in the repository, and returns "" if git says no.
+func HidesNothing(ctx context.Context, field, name string, line func(ctx context.Context, args ...string) (string, error)) error {
+	remotes, err := line(ctx, "config", "--name-only", "--get-regexp", `^remote\..*\.(url|pushurl|fetch)$`)
+	if err != nil {
+		return err
+	}
+	for key := range strings.SplitSeq(remotes, "\n") {
+		remote := key[:max(strings.LastIndex(key, "."), 0)]
+		if remote = strings.TrimPrefix(remote, "remote."); remote != "" && strings.HasPrefix(strings.ToLower(name)+"/", strings.ToLower(remote)+"/") {
+			return Shadows(field, name, "the branches of the remote "+remote)
+		}
+	}
+	// Not rev-parse, which finds a commit for refs/heads/v1-0-g6f71928 without such a branch.
+	branches, err := line(ctx, "for-each-ref", "--format=%(refname)", "refs/heads/"+name)
+	if err != nil || slices.Contains(strings.Fields(branches), "refs/heads/"+name) {
+		return err // it exists: the caller decides
+	}
+	other, err := line(ctx, "rev-parse", "--verify", "--quiet", name)
+	if err == nil && other != "" {
+		err = Shadows(field, name, "what the name means in the repository now, "+other)
+	}
+	return err
 }
 
 var (
