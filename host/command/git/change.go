@@ -22,7 +22,7 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if err := r.inspectInner(ctx); err != nil {
 		return err
 	}
-	before, err := r.changed(ctx, r.hides, "--cached")
+	before, err := r.changedUnseen(ctx, inIndex, "--cached")
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if _, err := r.must(ctx, without(pathspec([]string{"add"}, in.Paths), out.Hidden)...); err != nil {
 		return err
 	}
-	after, err := r.changed(ctx, r.hides, "--cached")
+	after, err := r.changedUnseen(ctx, inIndex, "--cached")
 	if err != nil {
 		return err
 	}
@@ -110,22 +110,37 @@ func (r *repository) commit(ctx context.Context, in request, out *Result) error 
 	return nil
 }
 
-// changed returns the files that match among those that differ. args are those of git diff.
-func (r *repository) changed(ctx context.Context, match func(name string) bool, args ...string) ([]string, error) {
-	return r.matching(ctx, match, append([]string{"diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}, args...)...)
+// changed returns the files that differ. args are those of git diff.
+func (r *repository) changed(ctx context.Context, args ...string) ([]string, error) {
+	return r.names(ctx, append([]string{"diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"}, args...)...)
+}
+
+// changedUnseen returns the files that the caller does not see among those that differ, with the content that they have in a side.
+func (r *repository) changedUnseen(ctx context.Context, side string, args ...string) ([]string, error) {
+	if r.hides == nil {
+		return nil, nil
+	}
+	names, err := r.changed(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	return r.unseen(ctx, names, side)
 }
 
 // unstagedHidden returns the files that the caller does not see among those that an add of paths would stage.
 func (r *repository) unstagedHidden(ctx context.Context, paths []string) ([]string, error) {
-	return r.matching(ctx, r.hides, pathspec([]string{"ls-files", "-z", "--full-name", "--others", "--modified", "--exclude-standard"}, paths)...)
-}
-
-// matching returns the names that match among those that a git lists with zero bytes behind them, relative to the top of
-// the work tree; none if match is nil.
-func (r *repository) matching(ctx context.Context, match func(name string) bool, args ...string) (names []string, err error) {
-	if match == nil {
+	if r.hides == nil {
 		return nil, nil
 	}
+	names, err := r.names(ctx, pathspec([]string{"ls-files", "-z", "--full-name", "--others", "--modified", "--exclude-standard"}, paths)...)
+	if err != nil {
+		return nil, err
+	}
+	return r.unseen(ctx, names, inUntracked)
+}
+
+// names returns the names that a git lists with zero bytes behind them, relative to the top of the work tree.
+func (r *repository) names(ctx context.Context, args ...string) ([]string, error) {
 	a, err := r.git(ctx, args...)
 	switch {
 	case err != nil:
@@ -135,12 +150,7 @@ func (r *repository) matching(ctx context.Context, match func(name string) bool,
 	case a.Cut:
 		return nil, refuse("too many files changed to see which of them models may change", "name paths, or let a person do it")
 	}
-	for name := range strings.SplitSeq(a.Out, "\x00") {
-		if name != "" && match(name) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
+	return strings.FieldsFunc(a.Out, func(c rune) bool { return c == 0 }), nil
 }
 
 // literal returns names, relative to the top of the work tree, as paths of git.
@@ -154,7 +164,11 @@ func literal(names []string) (paths []string) {
 // commitsNoHidden returns the error of a commit with files that the caller does not see: who reads the commit, such as a
 // remote or a shell without a sight of these files, would have them.
 func (r *repository) commitsNoHidden(ctx context.Context, in request, head string) error {
-	names, err := r.changed(ctx, r.hides, committed(in, head)...)
+	side := inIndex
+	if in.All || len(in.Paths) > 0 {
+		side = inWorkTree
+	}
+	names, err := r.changedUnseen(ctx, side, committed(in, head)...)
 	if err == nil && len(names) > 0 {
 		err = refuse(fmt.Sprintf("the commit would have %q, which models do not see", names[0]), "name the paths to commit, or let a person do it")
 	}
@@ -168,11 +182,14 @@ func (r *repository) keepsHostFiles(ctx context.Context, args ...string) error {
 	if !r.held {
 		return nil
 	}
-	names, err := r.changed(ctx, r.g.rules.In(r.top).OfHost, args...)
-	if err == nil && len(names) > 0 {
-		err = refuse(fmt.Sprintf("%s would change %q, which is of the host itself", r.operation, names[0]), "a person can, in a terminal")
+	names, err := r.changed(ctx, args...)
+	if err != nil {
+		return err
 	}
-	return err
+	if i := slices.IndexFunc(names, r.g.rules.In(r.top).OfHost); i >= 0 {
+		return refuse(fmt.Sprintf("%s would change %q, which is of the host itself", r.operation, names[i]), "a person can, in a terminal")
+	}
+	return nil
 }
 
 // committed returns the arguments of git diff for what a commit would have.
@@ -220,7 +237,8 @@ func (r *repository) checkNew(ctx context.Context, branch string) error {
 	}
 	if !gitsource.AgentMayName(branch) {
 		return &abi.Error{Code: abi.Denied, Field: "branch", Permanent: true,
-			Message: fmt.Sprintf("git: branch %q: models and agents name branches below work/ only", branch), Hint: "name work/" + branch[strings.LastIndex(branch, "/")+1:]}
+			Message: fmt.Sprintf("git: branch %q: models and agents name branches below work/ only", branch),
+			Hint:    "name work/" + branch[strings.LastIndex(branch, "/")+1:]}
 	}
 	return gitsource.HidesNothing(ctx, "branch", branch, r.line)
 }
@@ -353,7 +371,8 @@ func (r *repository) destination(ctx context.Context, name string) (destination,
 		return to, err
 	}
 	if to.commit = parts[1]; parts[2] != "*" && parts[3] != "" {
-		err = &abi.Error{Code: abi.Conflict, Field: "branch", Permanent: true, Message: fmt.Sprintf("git %s: branch %q is checked out in %q", r.operation, name, parts[3])}
+		err = &abi.Error{Code: abi.Conflict, Field: "branch", Permanent: true,
+			Message: fmt.Sprintf("git %s: branch %q is checked out in %q", r.operation, name, parts[3])}
 	}
 	return to, err
 }

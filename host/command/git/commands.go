@@ -157,7 +157,8 @@ func (g *runner) run(ctx context.Context, call *command.Call, in request) (Resul
 		return Result{}, err
 	}
 	if call.Held() {
-		r.hides = g.rules.In(r.top).Match
+		rules := g.rules.In(r.top)
+		r.hides, r.sealed = rules.Match, rules.MatchContent
 	}
 	out := Result{Operation: in.Operation, Success: true}
 	switch in.Operation {

@@ -1,8 +1,10 @@
 package git_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,4 +204,62 @@ func TestBranchesOfAgentsHideNothing(t *testing.T) {
 		}
 	}
 	b.do(params{"operation": "branch", "branch": "release"}) // of a person
+}
+
+// TestModelsSeeNoKeys: a file with a private key in it is neither staged, committed nor shown to models, agents and viewers,
+// whatever its name is. A line that only mentions one hides nothing.
+func TestModelsSeeNoKeys(t *testing.T) {
+	const begin, end = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+	lines := strings.Split(strings.Repeat("SECRETBYTES,", 40), ",")
+	pem := begin + "\n" + strings.Join(lines, "\n") + "\n" + end + "\n"
+	b := newBench(t)
+	b.repo()
+	b.put("sub/mention.txt", "grep '"+begin+"' x\n")
+	see := func(by command.By, p params, hidden ...string) {
+		t.Helper()
+		answer, err := b.as(by, git.Options{}, p)
+		if err != nil {
+			t.Errorf("%s %v: %v", by, p, err)
+		}
+		var r git.Result
+		if err := json.Unmarshal([]byte(answer), &r); err != nil || strings.Contains(answer, "SECRETBYTES") || !slices.Equal(r.Hidden, hidden) {
+			t.Errorf("%s %v: hidden %q, want %q: %s", by, p, r.Hidden, hidden, answer)
+		}
+	}
+	const viewer = command.ByAgent // as which a viewer calls
+	b.put("notes.txt", pem)
+	b.put("ü\tdos.txt", strings.ReplaceAll(pem, "\n", "\r\n"))
+	b.put("sub/config.json", `{"key": "`+strings.ReplaceAll(pem, "\n", `\n`)+`"}`)
+	b.put("sub/key_test.go", `const key = "`+strings.ReplaceAll(strings.ReplaceAll(pem, "SECRETBYTES", "x"), "\n", `\n`)+`"`)
+	secret := []string{"notes.txt", "sub/config.json", "ü\tdos.txt"}
+	see(command.ByAgent, params{"operation": "add", "paths": []string{"."}}, secret...)
+	see(command.ByModel, params{"operation": "add", "paths": []string{"notes.txt"}}, "notes.txt")
+	if staged := b.raw(b.dir, "-c", "core.quotePath=false", "diff", "--cached", "--name-only"); staged != "sub/key_test.go\nsub/mention.txt" {
+		t.Errorf("staged: %q", staged)
+	}
+	see(command.ByAgent, params{"operation": "commit", "message": "harmless"})
+	b.raw(b.dir, "add", ".") // by a person
+	for _, by := range []command.By{command.ByModel, viewer} {
+		see(by, params{"operation": "diff", "staged": true}, secret...)
+		see(by, params{"operation": "diff"}, secret...)
+	}
+	for _, p := range []params{{"operation": "commit", "message": "m"}, {"operation": "commit", "message": "m", "all": true}, {"operation": "commit", "message": "m", "paths": []string{"notes.txt"}}} {
+		if _, err := b.as(command.ByAgent, git.Options{}, p); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "which models do not see") {
+			t.Errorf("%v: %v", p, err)
+		}
+	}
+	b.raw(b.dir, "commit", "-q", "-m", "keys")
+	see(viewer, params{"operation": "show"}, secret...)
+	b.put("notes.txt", strings.Replace(pem, "SECRETBYTES\nSECRETBYTES\n", "SECRETBYTES\nplain\nSECRETBYTES\n", 20)) // no line of the patch names a key
+	see(viewer, params{"operation": "diff"}, "notes.txt")
+	b.put("notes.txt", "gone\n")
+	see(viewer, params{"operation": "diff"}, "notes.txt")
+	see(command.ByAgent, params{"operation": "commit", "message": "without the key", "all": true})
+	see(viewer, params{"operation": "show"}, "notes.txt")
+	b.raw(b.dir, "mv", "sub/config.json", "moved.json")
+	b.put("moved.json", "{}")
+	see(viewer, params{"operation": "diff"}, "sub/config.json")
+	if r := b.do(params{"operation": "show", "ref": "HEAD~1"}); !strings.Contains(r.Diff, "SECRETBYTES") || len(r.Hidden) > 0 {
+		t.Errorf("a person: %+v", r)
+	}
 }

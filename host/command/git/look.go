@@ -133,6 +133,8 @@ func (r *repository) diff(ctx context.Context, in request, out *Result) error {
 	switch {
 	case in.Staged && in.Base != "":
 		what, out.Of = []string{"--cached", base}, in.Base+" and the index"
+	case in.Staged && hash != "":
+		what, out.Of = []string{"--cached", "HEAD"}, "the last commit and the index"
 	case in.Staged, hash == "":
 		what, out.Of = []string{"--cached"}, "the last commit and the index"
 	case in.Base != "":
@@ -167,7 +169,14 @@ func (r *repository) patch(ctx context.Context, what, paths []string, out *Resul
 	if err != nil {
 		return err
 	}
-	out.Hidden, out.Binary = r.hidden(files), binaryOf(files)
+	sides := what
+	if len(what) == 1 && what[0] != inIndex {
+		sides = []string{what[0], inWorkTree}
+	}
+	if out.Hidden, err = r.hidden(ctx, files, sides...); err != nil {
+		return err
+	}
+	out.Binary = binaryOf(files)
 	text, err := r.must(ctx, without(pathspec(slices.Concat(args, []string{"-p"}, what), paths), out.Hidden)...)
 	if err != nil {
 		return err
@@ -219,17 +228,15 @@ func binaryOf(files []File) (paths []string) {
 }
 
 // hidden returns the names of changed files, old and new, that the caller does
-// not see, relative to the top of the work tree.
-func (r *repository) hidden(files []File) []string {
+// not see, relative to the top of the work tree. sides are what is compared.
+func (r *repository) hidden(ctx context.Context, files []File, sides ...string) ([]string, error) {
 	var names []string
 	for _, f := range files {
-		for _, name := range []string{f.From, f.Path} {
-			if name != "" && r.hides != nil && r.hides(name) {
-				names = append(names, name)
-			}
+		if names = append(names, f.Path); f.From != "" {
+			names = append(names, f.From)
 		}
 	}
-	return names
+	return r.unseen(ctx, names, sides...)
 }
 
 // without excludes names, relative to the top of the work tree, from a command
@@ -328,7 +335,18 @@ func (r *repository) show(ctx context.Context, in request, out *Result) error {
 	if err != nil {
 		return err
 	}
-	out.Hidden, out.Binary = r.hidden(files), binaryOf(files)
+	sides := []string{out.Hash}
+	if r.hides != nil {
+		parents, err := r.must(ctx, "rev-parse", out.Hash+"^@")
+		if err != nil {
+			return err
+		}
+		sides = append(sides, strings.Fields(parents)...)
+	}
+	if out.Hidden, err = r.hidden(ctx, files, sides...); err != nil {
+		return err
+	}
+	out.Binary = binaryOf(files)
 	args := append(slices.Concat([]string{"show", "--format=", "-p"}, patch), out.Hash)
 	if len(out.Hidden) > 0 { // without a path git shows merges in another way
 		args = without(append(args, "--", ":(top)"), out.Hidden)

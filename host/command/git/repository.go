@@ -35,8 +35,9 @@ type repository struct {
 	top       string // folder of the work tree
 	ssh       string // the person's own ssh command
 	operation string
-	held      bool                   // the caller is a model or an agent
-	hides     func(name string) bool // files that the caller does not see; nil hides none
+	held      bool                                // the caller is a model or an agent
+	hides     func(name string) bool              // files that the caller does not see; nil hides none
+	sealed    func(name string, data []byte) bool // likewise by what is in them
 }
 
 // hold keeps confined commands out of a work tree until the call ends.
