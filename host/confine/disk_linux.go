@@ -168,23 +168,38 @@ func (u *usage) walk(parent int, name string, since time.Time, levels int) {
 // mapsDeleted reports whether processes have mapped files without a name, which they need not have
 // open.
 func mapsDeleted(list []process) bool {
+	return maps(list, func(path string, _ uint64) bool { return !isMemory(path) })
+}
+
+// mapsMemory reports whether processes have mapped memory that is a file without a name and not open. The kernel shows which
+// of its pages are mapped, and not how many it has. Segments of System V are counted by their namespace.
+func mapsMemory(list []process, files openFiles) bool {
+	return maps(list, func(path string, inode uint64) bool {
+		return isMemory(path) && !strings.HasPrefix(path, "/SYSV") && !files.memory[inode]
+	})
+}
+
+// maps reports whether a process has mapped a file without a name that is one of those, or cannot be read.
+func maps(list []process, isOne func(path string, inode uint64) bool) bool {
 	for _, process := range list {
 		text, err := os.ReadFile(process.dir + "/maps")
 		if err != nil && !hasEnded(err) {
 			return true
 		}
 		for line := range bytes.Lines(text) {
-			if path, found := strings.CutSuffix(string(line), " (deleted)\n"); found && !isMemory(path) {
-				return true
+			before, found := bytes.CutSuffix(line, []byte(" (deleted)\n"))
+			if start := bytes.IndexByte(before, '/'); found && start >= 0 {
+				f := bytes.Fields(before[:start]) // see proc_pid_maps(5)
+				if isOne(string(before[start:]), number(f[len(f)-1])) {
+					return true
+				}
 			}
 		}
 	}
 	return false
 }
 
-// isMemory reports whether a line of proc_pid_maps(5) is about memory without a name, which the
-// kernel shows as a deleted file.
-func isMemory(line string) bool {
-	_, path, _ := strings.Cut(line, "/")
-	return strings.HasPrefix(path, "memfd:") || strings.HasPrefix(path, "SYSV") || path == "dev/zero"
+// isMemory reports whether the path of a file without a name is that of memory, which the kernel shows as one.
+func isMemory(path string) bool {
+	return strings.HasPrefix(path, "/memfd:") || strings.HasPrefix(path, "/SYSV") || path == "/dev/zero"
 }

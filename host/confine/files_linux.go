@@ -23,6 +23,7 @@ const maxOpenFiles = 100_000
 type openFiles struct {
 	count   int               // entries of the tables of processes, of which several may be one file
 	deleted map[uint64]uint64 // bytes of files without a name, by device
+	memory  map[uint64]bool   // inodes of those that are memory
 	sockets map[uint64]bool   // inodes
 	pipes   int               // pipes
 	unseen  bool              // there may be others: of a process that cannot be read, on their way through a socket, or closed during a call
@@ -30,7 +31,7 @@ type openFiles struct {
 
 // openFilesOf returns what the processes of the command have open.
 func (r *runnable) openFilesOf(list []process) openFiles {
-	f := openFiles{deleted: map[uint64]uint64{}, sockets: map[uint64]bool{}}
+	f := openFiles{deleted: map[uint64]uint64{}, memory: map[uint64]bool{}, sockets: map[uint64]bool{}}
 	r.now = map[string]runnableThread{}
 	type inode struct{ device, number uint64 }
 	seen := map[inode]bool{}
@@ -61,6 +62,9 @@ func (r *runnable) openFilesOf(list []process) openFiles {
 			switch kind {
 			case unix.S_IFREG:
 				f.deleted[s.Dev] += uint64(s.Blocks) * 512
+				if s.Dev == memoryDevice() {
+					f.memory[s.Ino] = true
+				}
 				continue
 			case unix.S_IFIFO:
 				f.pipes++

@@ -177,7 +177,7 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
-	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "memfd in a message that waits", "memfd in a call that is not executed", "sockets in poll", "page tables", "sockets", "semaphores"} {
+	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "memfd in a message that waits", "memfd in a call that is not executed", "memfd with one page mapped", "shared with one page mapped", "sockets in poll", "page tables", "sockets", "semaphores"} {
 		t.Run(what, func(t *testing.T) {
 			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "memory") {
 				t.Errorf("%s", describe(r))
@@ -466,6 +466,25 @@ func take(what string) {
 		if what == "memfd on its way" {
 			send(fd)
 		}
+	case "memfd with one page mapped":
+		for range parts {
+			fd, err := unix.MemfdCreate("taken", 0)
+			fail(err)
+			writePart(fd)
+			_, err = unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+			fail(err)
+			fail(unix.Close(fd))
+		}
+	case "shared with one page mapped":
+		b := mapped(-1, unix.MAP_SHARED|unix.MAP_ANON)
+		for first := 0; first < length; first += length / parts { // never as much at once as the limit
+			touch(b[first : first+length/parts])
+			_, _, errno := unix.Syscall(unix.SYS_MADVISE, uintptr(unsafe.Pointer(&b[first])), length/parts, unix.MADV_DONTNEED)
+			if errno != 0 {
+				fail(errno)
+			}
+		}
+		b[0] = 1
 	case "memfd in a call":
 		for range parts {
 			fd, err := unix.MemfdCreate("taken", 0)

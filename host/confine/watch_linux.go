@@ -339,10 +339,12 @@ func (w *watcher) exactMemory(list []process, limit, grownShared uint64) uint64 
 	// A file of memory may be mapped as well.
 	held := files.deleted[memoryDevice()] + temporaryFiles() + sharedSegments()
 	sum += semaphores()
-	if unseen || files.unseen {
-		return sum + max(mapped, held, grownShared)
+	shared := max(mapped, held, min(grownShared, mapped+held))
+	// Programs map memory that is not open for good reasons, so it is no hiding until there is more than the limit.
+	if unseen || files.unseen || grownShared > limit && sum+shared <= limit && mapsMemory(list, files) {
+		shared = max(shared, grownShared)
 	}
-	return sum + max(mapped, held, min(grownShared, mapped+held))
+	return sum + shared
 }
 
 func size(n uint64) string {
