@@ -311,38 +311,6 @@ func temporaryFiles() (sum uint64) {
 	return sum
 }
 
-// sharedSegments returns the bytes of the System V segments of the IPC namespace.
-func sharedSegments() (sum uint64) {
-	const fieldResident = 14
-	text, err := os.ReadFile("/proc/sysvipc/shm")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > fieldResident {
-			n, _ := strconv.ParseUint(f[fieldResident], 10, 64) // the first line has names
-			sum += n
-		}
-	}
-	return sum
-}
-
-// semaphores returns the bytes of the System V semaphores of the IPC namespace.
-func semaphores() (sum uint64) {
-	const fieldCount, perSemaphore = 3, 64
-	text, err := os.ReadFile("/proc/sysvipc/sem")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > fieldCount {
-			n, _ := strconv.ParseUint(f[fieldCount], 10, 64) // the first line has names
-			sum += n * perSemaphore
-		}
-	}
-	return sum
-}
-
 // Numbers of sock_diag.h, unix_diag.h and inet_diag.h.
 const (
 	diagByFamily = 20
@@ -402,30 +370,33 @@ func allocated(value []byte, place int) uint64 {
 	return uint64(binary.NativeEndian.Uint32(value[4*place:]))
 }
 
+// unixSockets calls each with the state and the attributes of Unix sockets, of those that are shown.
+func unixSockets(sockets map[uint64]bool, show uint32, each func(state byte, list []byte)) {
+	const sizeRequest, sizeMessage, placeState = 24, 16, 2
+	body := make([]byte, sizeRequest)
+	body[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(body[4:], ^uint32(0)) // in all states
+	binary.NativeEndian.PutUint32(body[12:], show)
+	socketMessages(body, func(data []byte) {
+		if len(data) >= sizeMessage && sockets[uint64(binary.NativeEndian.Uint32(data[4:]))] {
+			each(data[placeState], data[sizeMessage:])
+		}
+	})
+}
+
 // buffersOf returns the bytes that Unix sockets hold, which are in no other number of the kernel.
 func buffersOf(sockets map[uint64]bool) (sum uint64) {
 	if len(sockets) == 0 {
 		return 0
 	}
-	const (
-		showPeer, showQueues, showMemory = 0x4, 0x10, 0x20
-		peer, queues, memory             = 2, 4, 5
-		sizeRequest, sizeMessage         = 24, 16
-	)
-	body := make([]byte, sizeRequest)
-	body[0] = unix.AF_UNIX
-	binary.NativeEndian.PutUint32(body[4:], ^uint32(0)) // in all states
-	binary.NativeEndian.PutUint32(body[12:], showPeer|showQueues|showMemory)
-	socketMessages(body, func(data []byte) {
-		if len(data) < sizeMessage || !sockets[uint64(binary.NativeEndian.Uint32(data[4:]))] {
-			return
-		}
+	const peer, queues, memory = 2, 4, 5
+	unixSockets(sockets, 1<<peer|1<<queues|1<<memory, func(_ byte, list []byte) {
 		var received, sent uint64
 		connected := false
-		attributes(data[sizeMessage:], func(kind uint16, value []byte) {
+		attributes(list, func(kind uint16, value []byte) {
 			switch kind {
 			case peer:
-				connected = true
+				connected = allocated(value, 0) != 0 // else the other one is closed
 			case queues:
 				received = allocated(value, 0)
 			case memory:

@@ -236,6 +236,17 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			}
 		})
 	}
+	for _, what := range []string{"mappings", "messages", "semaphores to undo", "connections of Unix sockets"} {
+		t.Run(what, func(t *testing.T) {
+			c := taking(t, "take", what)
+			if raceEnabled {
+				c.Limits.Memory = 600 << 20 // the programs have much of it
+			}
+			if r := execute(t, c); !strings.Contains(r.Limit, "the kernel has more") {
+				t.Errorf("%s", describe(r))
+			}
+		})
+	}
 	for what, limit := range map[string]string{"private": "memory", "memfd in a call": "memory", "deleted": "files", "deleted in a call": "files"} {
 		t.Run(what+" without a first thread", func(t *testing.T) {
 			if r := execute(t, taking(t, "take without leader", what)); !strings.Contains(r.Limit, limit) {
@@ -440,19 +451,26 @@ func take(what string) {
 		fail(err)
 		return b
 	}
+	forks := func(n int, do func()) { // without the runtime of Go: do makes system calls only
+		for range n {
+			pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			if errno != 0 {
+				fail(errno)
+			}
+			if pid == 0 {
+				for do(); ; {
+					syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+				}
+			}
+		}
+	}
 	switch what {
 	case "private":
 		touch(mapped(-1, unix.MAP_PRIVATE|unix.MAP_ANON))
 	case "fork":
 		b := make([]byte, length/2)
 		touch(b)
-		for range 5 {
-			if pid, _, _ := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid == 0 {
-				for {
-					syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
-				}
-			}
-		}
+		forks(5, func() {})
 		time.Sleep(500 * time.Millisecond) // to be looked at
 		runtime.KeepAlive(b)
 		fmt.Println("fine")
@@ -575,6 +593,69 @@ func take(what string) {
 		for range length / (ofSet * 64) {
 			if _, _, errno := unix.Syscall(unix.SYS_SEMGET, 0, ofSet, 0o600); errno != 0 {
 				fail(errno)
+			}
+		}
+	case "semaphores to undo": // the sets take little, and each process has as many numbers as they have semaphores
+		const ofSet = 32_000
+		var sets []uintptr
+		for range 40 {
+			set, _, errno := unix.Syscall(unix.SYS_SEMGET, 0, ofSet, 0o600)
+			if errno != 0 {
+				fail(errno)
+			}
+			sets = append(sets, set)
+		}
+		forks(800, func() {
+			operation := [3]int16{0, 1, 0x1000} // adds 1 to the first, with SEM_UNDO
+			for _, set := range sets {
+				_, _, _ = syscall.RawSyscall(unix.SYS_SEMOP, set, uintptr(unsafe.Pointer(&operation)), 1)
+			}
+		})
+	case "mappings": // without a page
+		const most = 60_000
+		b, err := unix.Mmap(-1, 0, most*4096, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		fail(err)
+		for i := 0; i < most; i += 2 {
+			fail(unix.Mprotect(b[i*4096:(i+1)*4096], unix.PROT_READ))
+		}
+		forks(100, func() {})
+	case "messages": // without a text
+		var message [2]int64 // type and text
+		message[0] = 1
+		const noWait = 0o4000
+		for range 2000 {
+			queue, _, errno := unix.Syscall(unix.SYS_MSGGET, 0, 0o600, 0)
+			for errno == 0 {
+				_, _, errno = unix.Syscall6(unix.SYS_MSGSND, queue, uintptr(unsafe.Pointer(&message)), 0, noWait, 0, 0)
+			}
+			if errno != unix.EAGAIN { // it is full
+				fail(errno)
+			}
+		}
+	case "connections of Unix sockets": // that are not accepted, and closed at the other end
+		n := 0
+		for i := 0; n < 2*length; i++ {
+			l, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			fail(err)
+			address := &unix.SockaddrUnix{Name: fmt.Sprintf("/tmp/listener%d", i)}
+			fail(unix.Bind(l, address))
+			fail(unix.Listen(l, 4096)) // the kernel bounds it
+			for n < 2*length {
+				c, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+				fail(err)
+				_ = unix.SetsockoptInt(c, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<30) // the kernel bounds it
+				connectErr := unix.Connect(c, address)
+				for b := make([]byte, 64<<10); connectErr == nil; {
+					written, err := unix.Write(c, b)
+					if err != nil {
+						break
+					}
+					n += written
+				}
+				fail(unix.Close(c))
+				if connectErr != nil {
+					break // as many wait as may
+				}
 			}
 		}
 	case "pipes":

@@ -32,6 +32,10 @@ const leastTransport = 64 << 20
 // manyPipes are as many pipes and sockets as it takes a command to fill the memory of the kernel.
 const manyPipes = 256
 
+// shareOfStores is the part of the limit of memory that a command may have in the kernel, in stores that few programs have
+// much of, until a large kernel counts as its own.
+const shareOfStores = 8
+
 // maxSessions bounds the sessions of a command. The kernel divides the processors by session, and
 // the launcher, which looks at limits, has one.
 const maxSessions = 200
@@ -234,11 +238,16 @@ func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
 		return ""
 	}
 	var files openFiles
-	w.onMain(func() { files = w.threads.openFilesOf(list) })
+	var stores bool
+	w.onMain(func() {
+		files = w.threads.openFilesOf(list)
+		most := w.limits.Memory / shareOfStores
+		stores = large && storesOf(list, files.sockets, most) > most
+	})
 	switch {
 	case len(files.sockets) > maxSockets || files.unseen && grown(w.begun.memory.sockets, now.sockets) > maxSockets:
 		return fmt.Sprintf("it has more than %d sockets", maxSockets)
-	case large && (files.unseen || len(files.sockets)+files.pipes > manyPipes || semaphores() > w.limits.Memory/2):
+	case large && (files.unseen || len(files.sockets)+files.pipes > manyPipes || stores):
 		return fmt.Sprintf("the kernel has more than %s of memory for it", size(w.limits.Memory))
 	}
 	return ""
