@@ -3,9 +3,11 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Lower makes this machine one without namespaces, or with an older version of Landlock, 0 for
@@ -29,6 +31,24 @@ func ShareEpoll(t testing.TB, most uint64) {
 	before := epollShare
 	t.Cleanup(func() { epollShare = before })
 	epollShare = func() uint64 { return most }
+}
+
+// LimitDuringALook returns the limit that all processes of this machine exceed while a closer look has not ended, as if the
+// machine had grown by all of their memory, or only by what is shared while they keep the look waiting.
+func LimitDuringALook(memory uint64, waits bool) string {
+	w := &watcher{limits: Limits{Memory: memory, Processes: math.MaxUint64}, closer: &closerLook{limit: make(chan string)}}
+	w.begun.now = time.Now().Add(-100_000 * time.Hour) // before the machine began
+	if waits {
+		w.begun.memory.anonymous = math.MaxUint64
+		w.closer.mayWait.Store(1)
+	}
+	return w.exceeds(time.Now())
+}
+
+// ExactMemory returns the memory of one process with a folder as in /proc, where that of the machine has grown so much.
+func ExactMemory(dir string, limit, grown uint64) uint64 {
+	w := &watcher{limits: Limits{Memory: limit}}
+	return w.exactMemory([]process{{dir: dir, tasks: dir + "/task/"}}, grown, 0)
 }
 
 // Sockets returns the Unix sockets below a folder.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,6 +22,10 @@ const pause = 100 * time.Millisecond
 // longestLook is how long the exact memory of processes may take to find out. A process that is
 // not executed while it allocates memory keeps others from reading how much it has.
 const longestLook = 300 * time.Millisecond
+
+// longestWait is how long processes may keep a look waiting, for locks of their memory, until what the machine has more of
+// counts as theirs. A process of little priority that is not executed may hold such a lock for minutes.
+const longestWait = 2 * time.Second
 
 // maxSockets bounds the sockets of a command: the ports of the machine are fewer than three times
 // as many, and belong to all.
@@ -126,6 +131,7 @@ type watcher struct {
 	folders  []string // that the command writes
 	begun    beginning
 	exceeded chan string // the limit
+	closer   *closerLook // that goes on; nil for none
 	next     time.Time   // of a closer look at memory without a ground
 
 	epollMost uint64    // watches of epoll that the command may have; 0 for no limit
@@ -172,7 +178,8 @@ func (w *watcher) watch() {
 //
 // What the kernel counts for the whole machine may be of other programs, which take and free
 // memory meanwhile. It is a ground to look closer at once, and not at most a twentieth of the time.
-// Only where a command keeps memory from being seen is it taken for the command's.
+// Only where a command keeps memory from being seen is it taken for the command's. This look goes on beside
+// a closer one.
 func (w *watcher) exceeds(due time.Time) string {
 	list := processes()
 	private, threads, sessions := uint64(0), uint64(0), map[int]bool{}
@@ -187,7 +194,56 @@ func (w *watcher) exceeds(due time.Time) string {
 	case len(sessions) > maxSessions:
 		return fmt.Sprintf("it has more than %d sessions", maxSessions)
 	}
-	now, before, limit := memoryOfMachine(), w.begun.memory, w.limits.Memory
+	now := memoryOfMachine()
+	if w.closer == nil {
+		c := &closerLook{limit: make(chan string, 1)}
+		w.closer = c
+		go w.onMain(func() {
+			c.mayWait.Store(int64(w.waited() + longestWait))
+			c.limit <- w.looksCloser(list, private, now)
+		})
+	}
+	// A command that keeps its memory from being read, or the launcher from the processors, is taken
+	// by what its processes and the machine say.
+	memory := min(private, grown(w.begun.memory.anonymous, now.anonymous))
+	if most := w.closer.mayWait.Load(); most > 0 && w.waited() > time.Duration(most) {
+		memory += grown(w.begun.memory.shared, now.shared)
+	}
+	rest := pause
+	if memory > w.limits.Memory {
+		rest = longestLook - time.Since(due)
+	}
+	select {
+	case limit := <-w.closer.limit:
+		w.closer = nil
+		return limit
+	case <-time.After(rest):
+	}
+	if memory > w.limits.Memory {
+		return fmt.Sprintf("its processes have more than %s of memory", size(w.limits.Memory))
+	}
+	return ""
+}
+
+// A closerLook is one on the main thread, which a command can make last.
+type closerLook struct {
+	limit   chan string  // that is exceeded, or "" at its end
+	mayWait atomic.Int64 // what waited may return until the command keeps the look from its end; 0 before it begins
+}
+
+// waited returns how long the main thread has waited for other than a processor, 0 if the kernel does not say.
+func (w *watcher) waited() time.Duration {
+	var buffer [128]byte
+	f := bytes.Fields(readInto(buffer[:], "/proc/1/schedstat"))
+	if len(f) < 2 {
+		return 0
+	}
+	return time.Since(w.begun.now) - time.Duration(number(f[0])+number(f[1]))
+}
+
+// looksCloser returns the limit that the command exceeds by what only the main thread can read.
+func (w *watcher) looksCloser(list []process, private uint64, now machineMemory) string {
+	before, limit := w.begun.memory, w.limits.Memory
 	if exceeded := w.exceedsEpoll(list, grown(before.slab, now.slab)); exceeded != "" {
 		return exceeded
 	}
@@ -207,22 +263,9 @@ func (w *watcher) exceeds(due time.Time) string {
 	if !atOnce && time.Now().Before(w.next) {
 		return ""
 	}
-	// A command that keeps its memory from being read, or the launcher from the processors, is taken
-	// by what its processes and the machine say.
-	memory := min(private, grown(before.anonymous, now.anonymous))
-	if memory <= limit || time.Since(due) < longestLook {
-		var tooLong <-chan time.Time
-		if memory > limit {
-			tooLong = time.After(longestLook - time.Since(due))
-		}
-		began, result := time.Now(), make(chan uint64, 1)
-		go w.onMain(func() { result <- w.exactMemory(list, limit, shared) })
-		select {
-		case memory = <-result:
-		case <-tooLong:
-		}
-		w.next = time.Now().Add(20 * time.Since(began))
-	}
+	began := time.Now()
+	memory := w.exactMemory(list, grown(before.anonymous, now.anonymous), shared)
+	w.next = time.Now().Add(20 * time.Since(began))
 	if memory > limit {
 		return fmt.Sprintf("its processes have more than %s of memory", size(limit))
 	}
@@ -237,13 +280,9 @@ func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
 	if !large && grown(w.begun.memory.sockets, now.sockets) <= maxSockets {
 		return ""
 	}
-	var files openFiles
-	var stores bool
-	w.onMain(func() {
-		files = w.threads.openFilesOf(list)
-		most := w.limits.Memory / shareOfStores
-		stores = large && storesOf(list, files.sockets, most) > most
-	})
+	files := w.threads.openFilesOf(list)
+	most := w.limits.Memory / shareOfStores
+	stores := large && storesOf(list, files.sockets, most) > most
 	switch {
 	case len(files.sockets) > maxSockets || files.unseen && grown(w.begun.memory.sockets, now.sockets) > maxSockets:
 		return fmt.Sprintf("it has more than %d sockets", maxSockets)
@@ -261,12 +300,10 @@ func (w *watcher) exceedsTransport(list []process, now machineMemory) string {
 	if grown(w.begun.memory.transport, now.transport) <= now.transportMost || time.Now().Before(w.transportNext) {
 		return ""
 	}
-	began, sum, unseen := time.Now(), uint64(0), false
-	w.onMain(func() {
-		files := w.threads.openFilesOf(list)
-		held, known := transportBuffersOf(files.sockets)
-		sum, unseen = held, files.unseen || !known && len(files.sockets) > 0
-	})
+	began := time.Now()
+	files := w.threads.openFilesOf(list)
+	sum, known := transportBuffersOf(files.sockets)
+	unseen := files.unseen || !known && len(files.sockets) > 0
 	w.transportNext = time.Now().Add(5 * time.Since(began))
 	if sum > now.transportMost || unseen {
 		return fmt.Sprintf("its connections have more than %s in buffers", size(now.transportMost))
@@ -293,16 +330,10 @@ func (w *watcher) exceedsEpoll(list []process, slab uint64) string {
 	if w.epollMost == 0 || slab < w.epollMost*epollWatchSize || time.Now().Before(w.epollNext) {
 		return ""
 	}
-	var n uint64
-	var unseen bool
-	var used time.Duration
-	w.onMain(func() {
-		before := processorTime()
-		n = epollWatches(list, w.epollMost)
-		unseen = slab > 2*w.epollMost*epollWatchSize && w.threads.openFilesOf(list).unseen
-		used = processorTime() - before
-	})
-	w.epollNext = time.Now().Add(5 * used) // a program makes 200,000 a second
+	before := processorTime()
+	n := epollWatches(list, w.epollMost)
+	unseen := slab > 2*w.epollMost*epollWatchSize && w.threads.openFilesOf(list).unseen
+	w.epollNext = time.Now().Add(5 * (processorTime() - before)) // a program makes 200,000 a second
 	if n > w.epollMost || unseen {
 		return fmt.Sprintf("it has more than %d watches of epoll", w.epollMost)
 	}
@@ -321,7 +352,7 @@ func (w *watcher) exceedsFiles(list []process) string {
 	var files openFiles
 	if err == nil {
 		_ = dir.Close() // nothing was read
-		w.onMain(func() { files = w.threads.openFilesOf(list) })
+		files = w.threads.openFilesOf(list)
 	}
 	if err != nil || files.unseen || uint64(files.count) > most {
 		return fmt.Sprintf("its processes have more than %d open files", most)
@@ -329,31 +360,60 @@ func (w *watcher) exceedsFiles(list []process) string {
 	return ""
 }
 
-// exactMemory returns the memory of processes and what they have made, where the shared memory of
-// the machine has grown so much. It may stop when that is more than limit.
-func (w *watcher) exactMemory(list []process, limit, grownShared uint64) uint64 {
-	sum, mapped, unseen := uint64(0), uint64(0), false
-	for _, process := range list {
-		m, ok := process.memory()
-		if !ok { // it is a program that cannot be read
-			m.anonymous, unseen = process.private, true
-		}
-		sum, mapped = sum+m.anonymous+m.pageTables, mapped+m.shared
-		if sum+mapped > limit {
-			return sum + mapped
-		}
+// maxTables bounds the page tables that one look reads, in bytes: each entry takes time. As many are those of 32 GiB.
+const maxTables = 64 << 20
+
+// exactMemory returns the memory of processes and what they have made, where memory without files and shared memory of the
+// machine have grown so much. It may stop when that is more than the limit.
+//
+// What processes say of themselves counts memory that they share for each of them, and older kernels are not exact about it.
+// Only where it may be much is their part of it read, which takes long for large page tables and waits for each process.
+func (w *watcher) exactMemory(list []process, grownAnonymous, grownShared uint64) uint64 {
+	limit, rough := w.limits.Memory, processMemory{}
+	said := make([]processMemory, len(list))
+	for i, process := range list {
+		said[i] = process.says()
+		rough.add(said[i])
 	}
 	files := w.threads.openFilesOf(list)
-	sum += buffersOf(files.sockets)
-	// A file of memory may be mapped as well.
+	sum := buffersOf(files.sockets) + semaphores()
 	held := files.deleted[memoryDevice()] + temporaryFiles() + sharedSegments()
-	sum += semaphores()
-	shared := max(mapped, held, min(grownShared, mapped+held))
-	// Programs map memory that is not open for good reasons, so it is no hiding until there is more than the limit.
-	if unseen || files.unseen || grownShared > limit && sum+shared <= limit && mapsMemory(list, files) {
-		shared = max(shared, grownShared)
+	unseen := files.unseen
+	total := func(m processMemory) uint64 {
+		// A file of memory may be mapped as well.
+		shared := max(m.shared, held, min(grownShared, m.shared+held))
+		if unseen {
+			shared = max(shared, grownShared)
+		}
+		return sum + m.anonymous + m.pageTables + shared
 	}
-	return sum + shared
+	result := total(rough)
+	if result > limit/2 {
+		exact, rest := processMemory{}, processMemory{}
+		for i, process := range list {
+			m, tables := said[i], rest.pageTables+exact.pageTables+said[i].pageTables
+			if tables > maxTables {
+				rest.add(m)
+				continue
+			}
+			if read, ok := process.memory(); ok {
+				m.anonymous, m.shared = read.anonymous, read.shared
+			} else { // it is a program that cannot be read
+				unseen = true
+			}
+			if exact.add(m); exact.anonymous+exact.pageTables+exact.shared > limit {
+				break
+			}
+		}
+		rest.anonymous, rest.shared = min(rest.anonymous, grownAnonymous), min(rest.shared, grownShared)
+		exact.add(rest)
+		result = total(exact)
+	}
+	// Programs map memory that is not open for good reasons, so it is no hiding until there is more than the limit.
+	if grownShared > limit && result <= limit && mapsMemory(list, files) {
+		result = grownShared
+	}
+	return result
 }
 
 func size(n uint64) string {
@@ -456,30 +516,39 @@ func names(path string) []string {
 	return list
 }
 
-// A processMemory is what a process has, in bytes, and of what it shares its part.
+// A processMemory is what a process has, in bytes.
 type processMemory struct{ anonymous, shared, pageTables uint64 }
 
-// memory returns the exact memory of a process. That fails for a process that keeps others from
-// reading it.
+func (m *processMemory) add(other processMemory) {
+	m.anonymous, m.shared, m.pageTables = m.anonymous+other.anonymous, m.shared+other.shared, m.pageTables+other.pageTables
+}
+
+// says returns what a process says that it has, without waiting for it. That of what it shares with others is the whole.
+func (p process) says() (m processMemory) {
+	p.numbers("/status", map[string]*uint64{"RssAnon": &m.anonymous, "RssShmem": &m.shared, "VmPTE": &m.pageTables})
+	return m
+}
+
+// memory returns the exact memory of a process without its page tables: of what it shares, its part. That fails for a process
+// that keeps others from reading it.
 func (p process) memory() (m processMemory, ok bool) {
-	for _, name := range []string{"/status", "/smaps_rollup"} {
-		text, err := os.ReadFile(p.dir + name)
-		if err != nil {
-			return m, hasEnded(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			name, value, _ := strings.Cut(line, ":")
-			switch name {
-			case "Pss_Anon":
-				m.anonymous = kibibytes(value)
-			case "Pss_Shmem":
-				m.shared = kibibytes(value)
-			case "VmPTE":
-				m.pageTables = kibibytes(value)
-			}
+	ok = p.numbers("/smaps_rollup", map[string]*uint64{"Pss_Anon": &m.anonymous, "Pss_Shmem": &m.shared})
+	return m, ok
+}
+
+// numbers reads numbers of a file of the process. It reports whether that was possible, or the process has ended.
+func (p process) numbers(file string, to map[string]*uint64) bool {
+	text, err := os.ReadFile(p.dir + file)
+	if err != nil {
+		return hasEnded(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		if n := to[name]; n != nil {
+			*n = kibibytes(value)
 		}
 	}
-	return m, true
+	return true
 }
 
 // hasEnded reports whether a file of a process is missing because the process is.
