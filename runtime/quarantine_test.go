@@ -423,7 +423,7 @@ func askingLife(t *testing.T, db store.Store, hang ...sentinels.ID) (*runtime.Ru
 }
 
 // TestQuarantineOutlivesPause: a quarantined run that is paused and resumed, also without a
-// reason, is quarantined as before, and its question stays among what it asks.
+// reason, is quarantined as before, and its question stays among what it asks, in the next process too.
 func TestQuarantineOutlivesPause(t *testing.T) {
 	db, id := quarantined(t)
 	rt, w := life(t, db)
@@ -442,7 +442,15 @@ func TestQuarantineOutlivesPause(t *testing.T) {
 		}
 		untilStatus(t, rt, id, sentinels.StatusQuarantined)
 	}
-	if w.count() != 0 {
+	if err := rt.Pause(within(t), id, "agent:ci"); err != nil {
+		t.Fatal(err)
+	}
+	again, restored := life(t, crashed(t, db, rt))
+	resumeAll(t, again)
+	if info := status(t, again, id); info.Status != sentinels.StatusPaused || len(info.Decisions) != 1 || info.Decisions[0].Kind != runtime.DecisionQuarantine {
+		t.Errorf("paused in the next process, it is %s and asks %+v", info.Status, info.Decisions)
+	}
+	if w.count() != 0 || restored.count() != 0 {
 		t.Error("the step executes")
 	}
 }
