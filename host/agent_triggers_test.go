@@ -108,6 +108,18 @@ func TestPausedTriggersOfAPersonStayPaused(t *testing.T) {
 	if got := paused(); !got.Paused || !got.PausedUntil.IsZero() || got.PausedBy != string(command.ByUser) {
 		t.Errorf("%+v", got)
 	}
+	// The pause is the sentinel's, also while its newest revision has no triggers.
+	steps := []any{map[string]any{"type": "set", "values": map[string]any{"a": 2}}}
+	must(call(command.ByAgent, "sentinel/update", map[string]any{"sentinelId": "nightly", "definition": map[string]any{"id": "nightly", "name": "nightly", "steps": steps}}))
+	for _, name := range []string{"sentinel/resume", "sentinel/delete"} {
+		if err := call(command.ByAgent, name, of); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s without triggers: %v", name, err)
+		}
+	}
+	must(call(command.ByAgent, "sentinel/rollback", map[string]any{"sentinelId": "nightly", "to": 1}))
+	if got := paused(); !got.Paused || got.PausedBy != string(command.ByUser) {
+		t.Errorf("after a rollback: %+v", got)
+	}
 	must(call(command.ByUser, "sentinel/resume", of))
 	must(call(command.ByAgent, "sentinel/pause", of))
 	if got := paused(); !got.Paused || got.PausedBy != string(command.ByAgent) {

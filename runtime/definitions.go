@@ -278,13 +278,17 @@ func (rt *Runtime) Edit(ctx context.Context, id sentinels.ID, opt SaveOptions, f
 // the revision that they have, and its revisions stay readable. A later save
 // continues their numbering. expect is as in [SaveOptions].
 func (rt *Runtime) Delete(ctx context.Context, id sentinels.ID, expect int) error {
-	_, err := rt.definitions.Delete(ctx, id, SaveOptions{Expect: expect})
+	_, err := rt.DeleteWith(ctx, id, SaveOptions{Expect: expect})
 	return err
 }
 
-// DeleteWith is [Runtime.Delete] with who and why. It returns the tombstone.
-func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOptions) (Stored, error) {
-	return rt.definitions.Delete(ctx, id, opt)
+// DeleteWith is [Runtime.Delete] with who and why. It returns the tombstone. A pause of the triggers is deleted as well.
+func (rt *Runtime) DeleteWith(ctx context.Context, id sentinels.ID, opt SaveOptions) (tombstone Stored, err error) {
+	err = rt.dispatch.EndPause(id, opt.Over, func() error {
+		tombstone, err = rt.definitions.Delete(ctx, id, opt)
+		return err
+	})
+	return tombstone, err
 }
 
 // Rollback saves revision n again, as a new revision; that also restores a deleted

@@ -117,6 +117,11 @@ func (rt *Runtime) ResumeTriggers(ctx context.Context, id sentinels.ID, over fun
 	return rt.dispatch.Resume(ctx, id, over)
 }
 
+// PauseOfTriggers returns the pause of the triggers of a sentinel, also of one whose newest revision has none.
+func (rt *Runtime) PauseOfTriggers(id sentinels.ID) (p TriggerPause, paused bool, err error) {
+	return rt.dispatch.PauseOf(id)
+}
+
 // changesTriggers returns why the triggers of a sentinel cannot be paused or resumed.
 func (rt *Runtime) changesTriggers(id sentinels.ID) error {
 	if err := rt.writable(); err != nil {

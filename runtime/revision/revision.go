@@ -75,6 +75,9 @@ type SaveOptions struct {
 	Maker string
 	// Note is the reason. Default empty.
 	Note string
+	// Over is for a deletion: it refuses, with its error, to end the pause of the triggers by the user by, as in
+	// [trigger.Pause]. Default nil: no condition.
+	Over func(by string) error
 	// Within are the commands that the author may call, by name and pattern: no run of the
 	// revision calls others. What bounds the revision before bounds this one too, so that an
 	// edit does not lift the bound of what it leaves unchanged. Default nil: no bound by the

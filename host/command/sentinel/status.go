@@ -121,8 +121,12 @@ func (f family) idle(in statusIn) (statusOut, error) {
 	if def, err := f.rt.Decoded(s); err == nil {
 		out.State.Name = def.Name
 	}
-	if t, paused := f.triggersPaused(s.ID); paused {
-		out.State.Status, out.State.Reason = sentinels.StatusPaused, pausedReason(t.PausedUntil)
+	p, paused, err := f.rt.PauseOfTriggers(s.ID)
+	if err != nil {
+		return statusOut{}, err
+	}
+	if paused {
+		out.State.Status, out.State.Reason = sentinels.StatusPaused, pausedReason(p.Until)
 	}
 	out.State.NextFire = f.nextFire(s.ID)
 	return out, nil

@@ -141,7 +141,10 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	info, err := f.target(targetIn{in.Run, in.SentinelID}, false)
 	paused := false
 	if in.Run == "" && in.SentinelID != "" {
-		_, paused = f.triggersPaused(sentinels.ID(in.SentinelID))
+		var bad error
+		if _, paused, bad = f.rt.PauseOfTriggers(sentinels.ID(in.SentinelID)); bad != nil {
+			return info, bad
+		}
 	}
 	if paused {
 		resumed, failed := f.resumeTriggers(ctx, call, in.SentinelID)

@@ -3,7 +3,6 @@ package sentinel
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -123,28 +122,33 @@ func (f family) pauseTriggers(ctx context.Context, call *command.Call, id string
 
 // resumeTriggers ends the pause of pauseTriggers.
 func (f family) resumeTriggers(ctx context.Context, call *command.Call, id string) (runtime.RunInfo, error) {
-	info, err := f.withTriggers(id)
+	info, _, err := f.asIdle(id)
 	if err != nil {
 		return info, err
 	}
 	return info, f.rt.ResumeTriggers(ctx, info.Sentinel, endsPause(call, "resume the triggers of", id))
 }
 
-// withTriggers returns a sentinel whose triggers can be paused or resumed. One without triggers has nothing that
-// could be held back.
-func (f family) withTriggers(id string) (info runtime.RunInfo, err error) {
+// withTriggers returns a sentinel whose triggers can be paused. One without triggers has nothing that could be
+// held back; a pause that it has from an earlier revision can be ended.
+func (f family) withTriggers(id string) (runtime.RunInfo, error) {
+	info, def, err := f.asIdle(id)
+	if err == nil && len(def.Triggers) == 0 {
+		err = &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
+	}
+	return info, err
+}
+
+// asIdle returns a sentinel in the form of a run, and its newest definition.
+func (f family) asIdle(id string) (info runtime.RunInfo, def *sentinels.Definition, err error) {
 	s, err := f.rt.Definition(sentinels.ID(id))
 	if err != nil {
-		return info, err
+		return info, nil, err
 	}
-	def, err := f.rt.Decoded(s)
-	if err != nil {
-		return info, err
+	if def, err = f.rt.Decoded(s); err != nil {
+		return info, nil, err
 	}
-	if len(def.Triggers) == 0 {
-		return info, &abi.Error{Code: abi.NotFound, Message: "sentinel " + id + " has no active run and no triggers"}
-	}
-	return runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}, nil
+	return runtime.RunInfo{Sentinel: s.ID, Name: def.Name, Revision: s.Revision, Hash: s.Hash, Status: "idle"}, def, nil
 }
 
 // pausedReason says what the pause of triggers means.
@@ -165,17 +169,4 @@ func endsPause(call *command.Call, what, id string) func(by string) error {
 		return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s sentinel %q: a person paused its triggers, so only a person resumes them", what, id),
 			Hint: "sentinel resume " + id + ", by a person; for a run alone, name the run"}
 	}
-}
-
-// triggersPaused returns a paused trigger of the sentinel, if it has one: all are paused at once.
-func (f family) triggersPaused(id sentinels.ID) (t runtime.TriggerInfo, paused bool) {
-	all, err := f.rt.Triggers(id)
-	if err != nil {
-		return t, false // unknown, so the run is meant
-	}
-	i := slices.IndexFunc(all, func(t runtime.TriggerInfo) bool { return t.Paused })
-	if i < 0 {
-		return t, false
-	}
-	return all[i], true
 }

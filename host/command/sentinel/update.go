@@ -74,11 +74,6 @@ func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (de
 	if err := f.keepsGate(call, string(in.SentinelID)); err != nil {
 		return deleted{}, err
 	}
-	if t, paused := f.triggersPaused(in.SentinelID); paused { // the pause would be deleted as well
-		if err := endsPause(call, "delete", string(in.SentinelID))(t.PausedBy); err != nil {
-			return deleted{}, err
-		}
-	}
 	// The revision that comes back by a rollback has no comments: the file is all there is of them.
 	if head, err := f.rt.Definition(in.SentinelID); err == nil && head.Origin != "" && call.Bound() != nil {
 		return deleted{}, &abi.Error{
@@ -86,7 +81,7 @@ func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (de
 			Hint: "a person deletes it; sentinel/pause stops its triggers",
 		}
 	}
-	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: in.Note}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: in.Note, Over: endsPause(call, "delete", string(in.SentinelID))}
 	if in.Revision != nil {
 		opt.Expect = *in.Revision
 	}

@@ -36,7 +36,7 @@ type Dispatcher struct {
 	base  context.Context // ends with Close
 	end   context.CancelCauseFunc
 
-	pausing  sync.Mutex // of setPause, which takes change behind it
+	pausing  sync.Mutex // of EndPause, which takes change behind it
 	change   sync.Mutex
 	before   bool            // triggers were armed before in this process; guarded by change
 	settling []*store.Ticket // the last decisions before Disarm; guarded by change

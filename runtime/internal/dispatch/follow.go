@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,23 +35,42 @@ func (d *Dispatcher) Resume(ctx context.Context, id sentinels.ID, over func(by s
 
 // setPause writes the pause of a sentinel, or removes it, unless over refuses that for the pause that it has.
 func (d *Dispatcher) setPause(ctx context.Context, id sentinels.ID, over func(by string) error, put store.Put) error {
+	return d.EndPause(id, over, func() error {
+		if err := d.opt.Store.Enqueue(store.Batch{Puts: []store.Put{put}}).Wait(ctx); err != nil {
+			return err
+		}
+		return d.refresh(context.WithoutCancel(ctx), id, true)
+	})
+}
+
+// EndPause calls do, which ends or replaces the pause of the triggers of a sentinel, unless over refuses that for the
+// pause that it has. No other pause is written meanwhile. over may be nil.
+func (d *Dispatcher) EndPause(id sentinels.ID, over func(by string) error, do func() error) error {
 	d.pausing.Lock() // one caller compares and writes at a time
 	defer d.pausing.Unlock()
 	if over != nil {
-		_, all, err := d.readRecords(id)
+		p, paused, err := d.PauseOf(id)
+		if err == nil && paused {
+			err = over(p.By)
+		}
 		if err != nil {
 			return err
 		}
-		if all.Paused && !all.over(d.opt.Now()) {
-			if err := over(all.By); err != nil {
-				return err
-			}
-		}
 	}
-	if err := d.opt.Store.Enqueue(store.Batch{Puts: []store.Put{put}}).Wait(ctx); err != nil {
-		return err
+	return do()
+}
+
+// PauseOf returns the pause of the triggers of a sentinel. It is the sentinel's: a revision without triggers has it too.
+func (d *Dispatcher) PauseOf(id sentinels.ID) (p trigger.Pause, paused bool, err error) {
+	raw, found, err := d.opt.Store.Get(bucketTriggers, sentinelPrefix(id))
+	if err != nil || !found {
+		return p, false, err
 	}
-	return d.refresh(context.WithoutCancel(ctx), id, true)
+	var rec sentinelRecord
+	if err := json.Unmarshal(raw, &rec); err != nil {
+		return p, false, fmt.Errorf("read the pause of the triggers of %q: %w", id, err)
+	}
+	return trigger.Pause{Until: rec.Until, By: rec.By}, rec.Paused && !rec.over(d.opt.Now()), nil
 }
 
 // resumeLater ends a pause at its time, unless ctx, which is that of the paused sentinel, ends before.
