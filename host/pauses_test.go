@@ -50,30 +50,14 @@ func TestPausesOfPersonsStay(t *testing.T) {
 		}
 		return info.PausedBy()
 	}
-	def, problems := h.Runtime().Decode([]byte(`{"name": "top", "steps": [{"type": "sentinel", "definition": {"name": "kid", "steps": [{"type": "wait", "durationMs": 3600000}]}}]}`), "top.json")
-	if problems.Err() != nil {
-		t.Fatal(problems)
-	}
-	top, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kid := sentinels.RunID("")
-	for deadline := time.Now().Add(time.Minute); kid == ""; time.Sleep(5 * time.Millisecond) {
-		runs, err := h.Runtime().Runs(runtime.RunFilter{})
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("no child run: %v", err)
-		}
-		for _, r := range runs {
-			if r.Parent == top {
-				kid = r.ID
+	top, kid := startTree(t, h, `{"type": "wait", "durationMs": 3600000}`)
+	must(command.ByUser, "sentinel/pause", kid)
+	for _, run := range []sentinels.RunID{top, kid} {
+		for _, name := range []string{"sentinel/retry", "sentinel/stop"} {
+			if err := call(command.ByAgent, name, run); abi.CodeOf(err) != abi.Denied {
+				t.Errorf("%s of a run that a person paused, or of one above it: %v", name, err)
 			}
 		}
-	}
-
-	must(command.ByUser, "sentinel/pause", kid)
-	if err := call(command.ByAgent, "sentinel/retry", kid); abi.CodeOf(err) != abi.Denied {
-		t.Errorf("retry of a run that a person paused: %v", err)
 	}
 	must(command.ByAgent, "sentinel/pause", top)
 	must(command.ByAgent, "sentinel/resume", top)
@@ -94,7 +78,7 @@ func TestPausesOfPersonsStay(t *testing.T) {
 	must(command.ByAgent, "sentinel/pause", top)
 	must(command.ByUser, "sentinel/pause", top)
 	for _, run := range []sentinels.RunID{top, kid} {
-		for _, name := range []string{"sentinel/resume", "sentinel/retry"} {
+		for _, name := range []string{"sentinel/resume", "sentinel/retry", "sentinel/stop"} {
 			if err := call(command.ByAgent, name, run); abi.CodeOf(err) != abi.Denied {
 				t.Errorf("%s of what an agent paused before the person: %v", name, err)
 			}
@@ -111,4 +95,76 @@ func TestPausesOfPersonsStay(t *testing.T) {
 		}
 	}
 	must(command.ByUser, "sentinel/stop", top)
+}
+
+// startTree starts a run with a child that executes a step, and returns both when the child has begun.
+func startTree(t *testing.T, h *host.Host, step string) (top, kid sentinels.RunID) {
+	t.Helper()
+	def, problems := h.Runtime().Decode([]byte(`{"name": "top", "steps": [{"type": "sentinel", "definition": {"name": "kid", "steps": [`+step+`]}}]}`), "top.json")
+	if problems.Err() != nil {
+		t.Fatal(problems)
+	}
+	top, err := h.Runtime().Start(t.Context(), def, runtime.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); kid == ""; time.Sleep(5 * time.Millisecond) {
+		runs, err := h.Runtime().Runs(runtime.RunFilter{Parent: top})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("no child run: %v", err)
+		}
+		for _, r := range runs {
+			if r.Iteration > 0 {
+				kid = r.ID
+			}
+		}
+	}
+	return top, kid
+}
+
+// TestOnlyPersonsGoOnWithWhatTheyEnded: a run that a person stopped, or had paused when something else ended it, or that is
+// above or below such a run, an agent neither retries nor forks. What an agent stopped, it may go on with.
+func TestOnlyPersonsGoOnWithWhatTheyEnded(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	stopped := func(by command.By) (stop func(top, kid sentinels.RunID) error) {
+		return func(top, _ sentinels.RunID) error {
+			return callBy(t, h, by, "sentinel/stop", map[string]any{"run": top})
+		}
+	}
+	for name, test := range map[string]struct {
+		end  func(top, kid sentinels.RunID) error
+		want abi.Code
+	}{
+		"a person stopped it": {stopped(command.ByUser), abi.Denied},
+		"a person stopped the child": {func(_, kid sentinels.RunID) error {
+			return callBy(t, h, command.ByUser, "sentinel/stop", map[string]any{"run": kid})
+		}, abi.Denied},
+		"a person had paused the child": {func(top, kid sentinels.RunID) error {
+			if err := callBy(t, h, command.ByUser, "sentinel/pause", map[string]any{"run": kid}); err != nil {
+				return err
+			}
+			return h.Runtime().Stop(t.Context(), top)
+		}, abi.Denied},
+		"an agent stopped it": {stopped(command.ByAgent), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top, kid := startTree(t, h, `{"type": "wait", "durationMs": 3600000}`)
+			if err := test.end(top, kid); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Runtime().Wait(t.Context(), top); err != nil {
+				t.Fatal(err)
+			}
+			for _, run := range []sentinels.RunID{top, kid} {
+				for verb, params := range map[string]map[string]any{"sentinel/retry": {"run": run, "from": 0}, "sentinel/fork": {"run": run, "iteration": 1}} {
+					if err := callBy(t, h, command.ByAgent, verb, params); abi.CodeOf(err) != test.want {
+						t.Errorf("%s by an agent: %v", verb, err)
+					}
+				}
+			}
+			if err := callBy(t, h, command.ByUser, "sentinel/retry", map[string]any{"run": top}); err != nil {
+				t.Errorf("retry by a person: %v", err)
+			}
+		})
+	}
 }

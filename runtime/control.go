@@ -67,7 +67,12 @@ func (rt *Runtime) Status(id sentinels.RunID) (RunInfo, error) {
 // calls and processes have ended and that is durable. Stopping a run that is
 // over is the error conflict.
 func (rt *Runtime) Stop(ctx context.Context, id sentinels.RunID) error {
-	return rt.exec.StopRun(ctx, id)
+	return rt.StopWith(ctx, id, StopOptions{})
+}
+
+// StopWith is [Runtime.Stop] with options: the summary and the journal of the run have who stopped it.
+func (rt *Runtime) StopWith(ctx context.Context, id sentinels.RunID, opt StopOptions) error {
+	return rt.exec.StopRun(ctx, id, opt)
 }
 
 // Resume lets a paused run continue, or takes over a run that no process executes,

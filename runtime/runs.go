@@ -21,6 +21,7 @@ type (
 	StartOptions    = run.StartOptions
 	StepCall        = run.StepCall
 	PauseOptions    = run.PauseOptions
+	StopOptions     = run.StopOptions
 	ResumeOptions   = run.ResumeOptions
 	LimitExtension  = run.LimitExtension
 	ForkOptions     = run.ForkOptions

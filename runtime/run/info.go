@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -62,6 +63,12 @@ type Info struct {
 	UpdatedAt time.Time         `json:"updatedAt"`
 	EndedAt   time.Time         `json:"endedAt,omitzero"`
 	Decisions []PendingDecision `json:"decisions,omitempty"` // what a person has to decide
+	// What the end of a run leaves of those who kept it from going on, so that a fork of it can be left to them: the
+	// user who stopped it or decided that an interrupted call or a quarantined step fails; the user who had paused it;
+	// and the kind of the question about such a call or step that was open.
+	EndedBy       string       `json:"endedBy,omitempty"`
+	EndedPause    string       `json:"endedPause,omitempty"`
+	EndedQuestion DecisionKind `json:"endedQuestion,omitempty"`
 	// ApprovedBy is who approved a step of the run last, or of the run that it is a fork of, before the place of the
 	// fork; empty if there is no approval.
 	ApprovedBy string `json:"approvedBy,omitempty"`
@@ -89,6 +96,16 @@ func (i Info) PausedBy() string {
 		return ""
 	}
 	return by
+}
+
+// CutOff notes the pause and the open questions that the end of the run cuts off.
+func (i *Info) CutOff(pending []PendingDecision) {
+	i.EndedPause = cmp.Or(i.PausedBy(), i.EndedPause)
+	for _, q := range pending {
+		if q.Kind != DecisionApproval {
+			i.EndedQuestion = q.Kind
+		}
+	}
 }
 
 // PauseReason returns the reason of a run that a user pauses.

@@ -16,8 +16,21 @@ type PauseOptions struct {
 	Tree bool
 }
 
+// StopOptions configure a stop.
+type StopOptions struct {
+	// By is the user who stops the run. Default empty: not known.
+	By string
+	// Over makes the stop of a run that another user is stopping one of this user. Default: it
+	// stays the other's.
+	Over bool
+}
+
 // ResumeOptions configure a resume.
 type ResumeOptions struct {
+	// Over refuses, with its error, to end the pause of the user by. It is called where the pause
+	// ends, so that one which comes during the resume is not ended unseen. With Tree, descendants
+	// for which it returns an error stay paused. Default nil: every pause ends.
+	Over        func(by string) error
 	Extension   LimitExtension
 	OnInterrupt sentinels.Interrupt // decides about calls in doubt if the definition does not
 	By          string              // user who resumes the run

@@ -154,7 +154,7 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 	if err != nil {
 		return rerunOut{}, err
 	}
-	if err := f.notHeldBack(call, old); err != nil {
+	if err := f.notHeldBack(call, old, true); err != nil {
 		return rerunOut{}, err
 	}
 	if err := (forceIn{opt.Force}).allowed(call, old.Sentinel); err != nil {
@@ -187,25 +187,4 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 	}
 	info, err := f.rt.Status(id)
 	return rerunOut{id, id, info.Sentinel, info.Status, info.RetryOf, info.RetryIteration, info.RetryFrom, info.Revision}, err
-}
-
-// notHeldBack returns the error of a call that would execute what a person's pause of a run, or of one above it, holds
-// back: a retry from the next step is the rest of the run.
-func (f family) notHeldBack(call *command.Call, info runtime.RunInfo) error {
-	for {
-		if by := info.PausedBy(); by != "" && !mayResume(call, by) {
-			return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%s: %s paused run %s, so only a person goes on with its work", call.Command, by, info.ID), Hint: "sentinel resume " + string(info.ID) + ", by a person"}
-		}
-		if info.Parent == "" {
-			return nil
-		}
-		up, err := f.rt.Status(info.Parent)
-		if abi.CodeOf(err) == abi.NotFound { // removed by retention
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		info = up
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +57,10 @@ func (f family) stop(ctx context.Context, call *command.Call, in targetIn) (runt
 	if info.ID == call.Run {
 		return info, &abi.Error{Code: abi.Conflict, Message: "stop: a run cannot wait for its own end", Hint: "let the step fail, or end the loop by its condition"}
 	}
-	if err := f.rt.Stop(ctx, info.ID); err != nil {
+	if err := f.notHeldBack(call, info, false); err != nil {
+		return info, err
+	}
+	if err := f.rt.StopWith(ctx, info.ID, runtime.StopOptions{By: steeredBy(call), Over: !call.Bounded()}); err != nil {
 		return info, err
 	}
 	return f.rt.Status(info.ID)
@@ -85,10 +87,10 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 	if err != nil {
 		return info, err
 	}
-	if err := liftsQuarantine(call, "pause", info); err != nil {
+	if err := liftsQuarantine(call, info); err != nil {
 		return info, err
 	}
-	opt := runtime.PauseOptions{By: string(call.By), Tree: in.Tree == nil || *in.Tree, Over: !call.Bounded()}
+	opt := runtime.PauseOptions{By: steeredBy(call), Tree: in.Tree == nil || *in.Tree, Over: !call.Bounded()}
 	if err := f.rt.PauseWith(ctx, info.ID, opt); err != nil {
 		return info, err
 	}
@@ -155,18 +157,15 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	if err != nil {
 		return info, err
 	}
-	if err := liftsQuarantine(call, "resume", info); err != nil {
+	if err := heldBack(call, info, false); err != nil {
 		return info, err
-	}
-	if by := info.PausedBy(); by != "" && !mayResume(call, by) {
-		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: %s paused it, so only a person resumes it", info.ID, by), Hint: "sentinel resume " + string(info.ID) + ", by a person"}
 	}
 	more := runtime.LimitExtension{Iterations: in.MaxIterations, TimeoutMs: in.TimeoutMs, CostUSD: in.BudgetUSD, Tokens: in.BudgetTokens, Calls: in.BudgetCalls}
 	if more != (runtime.LimitExtension{}) && call.By != command.ByUser {
-		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person raises its limits", info.ID), Hint: "sentinel inbox lists what waits for a person"}
+		return info, &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("resume run %s: only a person raises its limits", info.ID), Hint: decides}
 	}
 	if answer := sentinels.Interrupt(in.OnInterrupt); answer != "" && answer != sentinels.InterruptAsk && call.By != command.ByUser {
-		return info, &abi.Error{Code: abi.Denied, Permanent: true, Field: "onInterrupt", Message: fmt.Sprintf("resume run %s: only a person says what happens to its calls in doubt", info.ID), Hint: "sentinel inbox lists what waits for a person"}
+		return info, &abi.Error{Code: abi.Denied, Permanent: true, Field: "onInterrupt", Message: fmt.Sprintf("resume run %s: only a person says what happens to its calls in doubt", info.ID), Hint: decides}
 	}
 	workspace, err := f.movedTo(call, info, in.Workspace)
 	if err != nil {
@@ -175,6 +174,7 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	err = f.rt.Resume(ctx, info.ID, runtime.ResumeOptions{
 		Extension: more, Workspace: workspace,
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt), By: author(call, in.By), Comment: in.Comment, Tree: in.Tree == nil || *in.Tree,
+		Over: func(by string) error { return endsPauseOf(call, info.ID, by) },
 	})
 	if err != nil {
 		return info, err
@@ -182,9 +182,13 @@ func (f family) resume(ctx context.Context, call *command.Call, in resumeIn) (ru
 	return f.rt.Status(info.ID)
 }
 
-// mayResume reports whether a caller may end a pause: what a person paused, only a person resumes.
-func mayResume(call *command.Call, by string) bool {
-	return !call.Bounded() || by == string(command.ByAgent) || by == string(command.ByModel)
+// steeredBy returns who pauses or stops a run, as its summary has it. A step that is bounded is one of an agent or a
+// model, which may go on with what it held back.
+func steeredBy(call *command.Call) string {
+	if call.By == command.ByStep && call.Bounded() {
+		return string(command.ByAgent)
+	}
+	return string(call.By)
 }
 
 // movedTo returns the folder that a run is moved to, as an absolute path; empty for none. A run that
@@ -206,17 +210,6 @@ func (f family) movedTo(call *command.Call, run runtime.RunInfo, dir string) (st
 		}
 	}
 	return dir, nil
-}
-
-// liftsQuarantine returns the error of a call that would let a quarantined step execute again. What a
-// person says of a quarantined run is a decision. A pause, also one of a run above it, hides the
-// quarantine in the status but not in what the run asks.
-func liftsQuarantine(call *command.Call, what string, info runtime.RunInfo) error {
-	asks := slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Kind == runtime.DecisionQuarantine })
-	if info.Status != sentinels.StatusQuarantined && !asks || call.By == command.ByUser {
-		return nil
-	}
-	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf("%s run %s: only a person lifts a quarantine", what, info.ID), Hint: "sentinel inbox lists what waits for a person"}
 }
 
 // author returns who a call is made for: a person, by the name that is given. A

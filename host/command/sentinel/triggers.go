@@ -117,7 +117,7 @@ func (f family) pauseTriggers(ctx context.Context, call *command.Call, id string
 		return info, err
 	}
 	info.Status, info.Reason = sentinels.StatusPaused, pausedReason(until)
-	return info, f.rt.PauseTriggers(ctx, info.Sentinel, runtime.TriggerPause{Until: until, By: string(call.By), Over: endsPause(call, "pause the triggers of", id)})
+	return info, f.rt.PauseTriggers(ctx, info.Sentinel, runtime.TriggerPause{Until: until, By: steeredBy(call), Over: endsPause(call, "pause the triggers of", id)})
 }
 
 // resumeTriggers ends the pause of pauseTriggers.

@@ -139,7 +139,7 @@ func (ex *Executor) awaitCall(ctx context.Context, id sentinels.RunID) (json.Raw
 	res, err := ex.Await(ctx, id)
 	if err != nil {
 		if ctx.Err() != nil {
-			_ = ex.StopRun(context.WithoutCancel(ctx), id) // it has ended meanwhile, or the runtime closes
+			_ = ex.StopRun(context.WithoutCancel(ctx), id, run.StopOptions{}) // it has ended meanwhile, or the runtime closes
 		}
 		return nil, err
 	}

@@ -252,11 +252,8 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 	if !first {
 		return failure.New(abi.Conflict, "%s was decided already", d.Call)
 	}
-	commit, approve := step.Commit{}, (func(*run.Info))(nil)
-	if sig.Approves() {
-		commit.Summary, approve = true, func(info *run.Info) { info.ApprovedBy = sig.By }
-	}
-	t := r.writeSummary(commit, approve, &journal.Record{Kind: journal.Signal, Signal: sig})
+	note := func(info *run.Info) { noteDecision(info, sig) }
+	t := r.writeSummary(step.Commit{Summary: true}, note, &journal.Record{Kind: journal.Signal, Signal: sig})
 	// OnDone rather than after Await: the decision counts even if its caller has given
 	// up.
 	t.OnDone(func(err error) {
@@ -265,6 +262,16 @@ func (ex *Executor) Decide(ctx context.Context, id sentinels.RunID, d run.Decisi
 		}
 	})
 	return ex.opt.Health.Await(ctx, t)
+}
+
+// noteDecision notes in a summary who approved a step, or decided that an interrupted call or a quarantined step fails.
+func noteDecision(info *run.Info, sig *journal.SignalBody) {
+	switch {
+	case sig.Approves():
+		info.ApprovedBy = sig.By
+	case sig.Verdict == "fail":
+		info.EndedBy = sig.By
+	}
 }
 
 // OnInterrupt implements [step.Decisions]. The first setting that is not empty counts:

@@ -121,17 +121,34 @@ func treesOf(info run.Info) pausedTrees {
 // before an agent paused the tree, stays so.
 func (t pausedTrees) have(info run.Info) bool { return slices.Contains(t, info.PausedWith) }
 
+// overrules returns the error of opt for the pause of a run, nil if the resume may end it.
+func overrules(opt run.ResumeOptions, paused run.Info) error {
+	if by := paused.PausedBy(); by != "" && opt.Over != nil {
+		return opt.Over(by)
+	}
+	return nil
+}
+
 // resumeTree resumes the active descendants of a run that were paused with its tree.
 func (ex *Executor) resumeTree(ctx context.Context, id sentinels.RunID, trees pausedTrees, opt run.ResumeOptions) error {
 	for _, c := range ex.liveDescendants(id) {
 		c.mu.Lock()
 		inTree := c.info.Status == sentinels.StatusPaused && trees.have(c.info)
 		c.mu.Unlock()
+		kept := false
+		below := run.ResumeOptions{By: opt.By, Over: func(by string) error {
+			if opt.Over == nil {
+				return nil
+			}
+			err := opt.Over(by)
+			kept = kept || err != nil
+			return err
+		}}
 		if !inTree {
 			continue
 		}
-		err := c.resume(ctx, run.ResumeOptions{By: opt.By})
-		if err != nil && abi.CodeOf(err) != abi.Conflict { // conflict: it was resumed or ended meanwhile
+		err := c.resume(ctx, below)
+		if err != nil && !kept && abi.CodeOf(err) != abi.Conflict { // conflict: it was resumed or ended meanwhile
 			return err
 		}
 	}
@@ -140,11 +157,9 @@ func (ex *Executor) resumeTree(ctx context.Context, id sentinels.RunID, trees pa
 
 // resume continues a paused run of this process. It returns when the resume is durable.
 func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
-	r.mu.Lock()
-	status, limit := r.info.Status, r.info.Limit
-	r.mu.Unlock()
-	if status != sentinels.StatusPaused {
-		return failure.New(abi.Conflict, "run %s is %s, not paused", r.id, status)
+	limit, err := r.resumable(opt)
+	if err != nil {
+		return err
 	}
 	if err := needsExtension(r.id, limit, opt.Extension); err != nil {
 		return err
@@ -156,11 +171,11 @@ func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
 		return err
 	}
 	// Under the lock of statuses, or a pause that comes now would have its gate
-	// opened.
+	// opened, and one that came in between would end although opt.Over refuses that.
 	r.snap.Lock()
-	if status := r.status(); status != sentinels.StatusPaused {
+	if _, err := r.resumable(opt); err != nil {
 		r.snap.Unlock()
-		return failure.New(abi.Conflict, "run %s is %s, not paused", r.id, status)
+		return err
 	}
 	r.updateStatus(nil, false)
 	r.clock.Resume()
@@ -168,4 +183,16 @@ func (r *liveRun) resume(ctx context.Context, opt run.ResumeOptions) error {
 	r.snap.Unlock()
 	r.timeout.arm()
 	return nil
+}
+
+// resumable returns the error of a resume of a run that is not paused, or whose pause opt does not end, and the limit
+// that it is paused at.
+func (r *liveRun) resumable(opt run.ResumeOptions) (limit string, err error) {
+	r.mu.Lock()
+	info := r.info
+	r.mu.Unlock()
+	if info.Status != sentinels.StatusPaused {
+		return "", failure.New(abi.Conflict, "run %s is %s, not paused", r.id, info.Status)
+	}
+	return info.Limit, overrules(opt, info)
 }

@@ -283,6 +283,10 @@ func (r *liveRun) finish(end *journal.RunEndBody) {
 	result := r.makeResult(end)
 	r.snap.Lock()
 	defer r.snap.Unlock()
+	r.cutOff()
+	r.mu.Lock()
+	end.By, end.PausedBy, end.Asked = r.info.EndedBy, r.info.EndedPause, r.info.EndedQuestion
+	r.mu.Unlock()
 	endedAt := time.Now().UTC()
 	change := func(info *run.Info) {
 		info.Status, info.Error, info.Step, info.EndedAt = end.Status, end.Error, end.Step, endedAt

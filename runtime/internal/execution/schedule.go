@@ -62,6 +62,7 @@ func (r *liveRun) EndContext() context.Context {
 		r.snap.Lock()
 		defer r.snap.Unlock()
 		if status := r.status(); status == sentinels.StatusPaused || status == sentinels.StatusQueued {
+			r.cutOff()
 			r.updateStatus(nil, false)
 			r.clock.Resume()
 			r.gate.Open()

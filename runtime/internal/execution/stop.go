@@ -14,8 +14,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
-// StopRun is Runtime.Stop of package runtime.
-func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
+// StopRun is Runtime.StopWith of package runtime.
+func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID, opt run.StopOptions) error {
 	info, err := ex.Status(id)
 	if err != nil {
 		return err
@@ -24,9 +24,32 @@ func (ex *Executor) StopRun(ctx context.Context, id sentinels.RunID) error {
 		return failure.New(abi.Conflict, "run %s is over: %s", id, info.Status)
 	}
 	if r := ex.live(id); r != nil {
+		r.stoppedBy(opt)
 		return ex.endRun(ctx, r, step.ErrStopped)
 	}
-	return ex.stopStored(ctx, info)
+	return ex.stopStored(ctx, info, opt)
+}
+
+// stoppedBy notes who stops the run. It is durable before onFailure and finally, which a crash may interrupt.
+func (r *liveRun) stoppedBy(opt run.StopOptions) {
+	if opt.By == "" {
+		return
+	}
+	r.snap.Lock()
+	defer r.snap.Unlock()
+	r.mu.Lock()
+	kept := r.info.Status.Final() || r.info.EndedBy != "" && !opt.Over
+	r.mu.Unlock()
+	if !kept {
+		r.writeSummary(step.Commit{Summary: true}, func(info *run.Info) { info.EndedBy = opt.By })
+	}
+}
+
+// cutOff notes what the end of the run cuts off, also of questions that it has not asked again since a crash.
+func (r *liveRun) cutOff() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.info.CutOff(append(r.undecided(false), r.info.Decisions...))
 }
 
 // endRun ends an active run for a cause, stops its descendants, and returns when its end is
@@ -56,18 +79,23 @@ func (ex *Executor) awaitEnd(ctx context.Context, r *liveRun) error {
 
 // stopStored stops a run that no process executes, and its descendants. This process takes them over for their
 // onFailure and finally, with their contexts ended, so that nothing else of them is executed.
-func (ex *Executor) stopStored(ctx context.Context, info run.Info) error {
+func (ex *Executor) stopStored(ctx context.Context, info run.Info, opt run.StopOptions) error {
 	t := &takeover{ex: ex}
 	err := t.restore(ctx, info, ex.live(info.Parent), resumeOptions{ResumeOptions: run.ResumeOptions{Tree: true}})
 	switch {
 	case err != nil && ex.live(info.ID) != nil: // another caller has taken it over
-		return ex.StopRun(ctx, info.ID)
+		return ex.StopRun(ctx, info.ID, opt)
 	case err != nil && (ctx.Err() != nil || errors.Is(err, ErrClosed)):
 		return err
 	case err != nil:
+		info.EndedBy = opt.By
 		return ex.endStored(ctx, info, err)
 	}
 	r := t.restored[0].run
+	for _, x := range t.restored { // continuing them takes away their pauses
+		x.run.cutOff()
+	}
+	r.stoppedBy(opt)
 	ex.stopTree(info.ID, step.ErrStopped)
 	t.begin()
 	if err := ex.awaitEnd(ctx, r); err != nil {
@@ -83,7 +111,7 @@ func (ex *Executor) stopBelow(ctx context.Context, id sentinels.RunID) error {
 		return err
 	}
 	for _, c := range unfinished {
-		if err := ex.StopRun(ctx, c.ID); err != nil && abi.CodeOf(err) != abi.Conflict { // conflict: it has ended meanwhile
+		if err := ex.StopRun(ctx, c.ID, run.StopOptions{}); err != nil && abi.CodeOf(err) != abi.Conflict { // conflict: it has ended meanwhile
 			return err
 		}
 	}
@@ -101,13 +129,17 @@ func (ex *Executor) endStored(ctx context.Context, info run.Info, cause error) e
 			return err
 		}
 	}
+	info.CutOff(info.Decisions)
 	info.Status, info.EndedAt, info.Decisions = sentinels.StatusStopped, time.Now().UTC(), nil
 	info.Error = failure.New(abi.Cancelled, "run was stopped")
 	skipped := *failure.From(cause, abi.Internal)
 	skipped.Message = "onFailure and finally, if the definition has them, were not executed: " + skipped.Message
 	info.Finally = ex.svc.Redact.Error(&skipped)
 	ex.svc.Log.Warn("a stopped run could not be taken over for its onFailure and finally", "run", info.ID, "sentinel", info.Sentinel, "error", cause)
-	end := &journal.RunEndBody{Status: info.Status, Error: info.Error, Finally: info.Finally}
+	end := &journal.RunEndBody{
+		Status: info.Status, Error: info.Error, Finally: info.Finally,
+		By: info.EndedBy, PausedBy: info.EndedPause, Asked: info.EndedQuestion,
+	}
 	err := ex.appendStored(ctx, &info, &journal.Record{Kind: journal.RunEnd, RunEnd: end})
 	if err == nil {
 		ex.opt.Triggers.RunEnded(OverlapID(info), info.ID)

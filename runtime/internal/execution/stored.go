@@ -22,9 +22,7 @@ func (ex *Executor) signalStored(ctx context.Context, info run.Info, sig *journa
 		}
 	}
 	info.Decisions = left
-	if sig.Approves() {
-		info.ApprovedBy = sig.By
-	}
+	noteDecision(&info, sig)
 	return ex.appendStored(ctx, &info, &journal.Record{Kind: journal.Signal, Signal: sig})
 }
 

@@ -25,6 +25,7 @@ type resumeOptions struct {
 	// moves as well.
 	from        string
 	trees       pausedTrees                                         // of the run that is resumed
+	below       bool                                                // the run is a descendant of the one that is resumed
 	all         bool                                                // all runs are taken over: paused runs stay paused
 	interrupted map[sentinels.RunID][]external.InterruptedExecution // interrupted processes by run; nil if each run is to be asked for its own
 }
@@ -79,6 +80,7 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	if err != nil {
 		return err
 	}
+	info = r.info
 	if opt.Extension != (run.LimitExtension{}) {
 		r.extendLimits(opt.ResumeOptions)
 	}
@@ -91,7 +93,7 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	t.restored = append(t.restored, restoredRun{r, info, parent, opt})
 	t.mu.Unlock()
 	for _, c := range unfinished {
-		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, Workspace: opt.Workspace}, from: opt.from, trees: opt.trees, all: opt.all, interrupted: opt.interrupted}
+		below := resumeOptions{ResumeOptions: run.ResumeOptions{OnInterrupt: opt.OnInterrupt, By: opt.By, Tree: opt.Tree, Over: opt.Over, Workspace: opt.Workspace}, from: opt.from, trees: opt.trees, below: true, all: opt.all, interrupted: opt.interrupted}
 		if err := t.restore(ctx, c, r, below); err != nil {
 			t.log.addFailed(ex, c, err)
 			ex.svc.Log.Error("child run cannot continue", "run", c.ID, "parent", info.ID, "error", err)
@@ -141,9 +143,10 @@ func (r *liveRun) resumeRestored(info run.Info, parent *liveRun, opt resumeOptio
 
 // startsPaused reports whether a paused run stays paused when it is taken over. That is
 // the case when all runs are taken over, and for a descendant of the run that is
-// resumed, unless it was paused with the tree of that run and is resumed with it.
+// resumed, unless it was paused with the tree of that run and is resumed with it, and
+// opt.Over permits that.
 func (opt resumeOptions) startsPaused(info run.Info, parent *liveRun) bool {
-	return opt.all || parent != nil && (!opt.Tree || !opt.trees.have(info))
+	return opt.all || parent != nil && (!opt.Tree || !opt.trees.have(info)) || opt.below && overrules(opt.ResumeOptions, info) != nil
 }
 
 // restoreAndAdopt restores a run and adds it to the active runs. No other caller
@@ -151,6 +154,17 @@ func (opt resumeOptions) startsPaused(info run.Info, parent *liveRun) bool {
 func (ex *Executor) restoreAndAdopt(ctx context.Context, info run.Info, parent *liveRun, opt resumeOptions) (*liveRun, error) {
 	ex.takeoverMu.RLock()
 	defer ex.takeoverMu.RUnlock()
+	if !opt.all { // it may have been paused since the caller looked
+		now, err := ex.Status(info.ID)
+		if err != nil {
+			return nil, err
+		}
+		if err := overrules(opt.ResumeOptions, now); err != nil && !opt.below {
+			return nil, err
+		}
+		now.Workspace = info.Workspace
+		info = now
+	}
 	r, err := ex.restore(ctx, info, parent, opt)
 	if err != nil {
 		return nil, fmt.Errorf("resume run %s: %w", info.ID, err)

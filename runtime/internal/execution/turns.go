@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -95,7 +96,7 @@ func (r *liveRun) stopBefore() error {
 	before := r.ex.runsBefore(r)
 	r.ex.mu.Unlock()
 	for _, other := range before {
-		if err := r.ex.StopRun(r.ctx, other.id); err != nil && abi.CodeOf(err) != abi.Conflict && abi.CodeOf(err) != abi.NotFound {
+		if err := r.ex.StopRun(r.ctx, other.id, run.StopOptions{}); err != nil && abi.CodeOf(err) != abi.Conflict && abi.CodeOf(err) != abi.NotFound {
 			return err
 		}
 	}

@@ -408,6 +408,10 @@ type RunEndBody struct {
 	Step   string           `json:"step,omitempty"` // address of the step that failed
 	// Finally is the error of onFailure or finally, which does not change the other fields.
 	Finally *abi.Error `json:"fin,omitempty"`
+	// What the end cut off, as in [run.Info].
+	By       string           `json:"by,omitempty"`
+	PausedBy string           `json:"pb,omitempty"`
+	Asked    run.DecisionKind `json:"ask,omitempty"`
 }
 
 // Encode encodes a record and sets its Format. JSON values in it stay as they are,

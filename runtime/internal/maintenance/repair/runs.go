@@ -31,6 +31,7 @@ func (r *repair) mendRun(s summary, j *keptJournal) (b store.Batch, changed bool
 	// them is older, and the journal counts.
 	if j.End != nil && !s.Status.Final() {
 		s.Status, s.Error, s.Limit, s.Step = j.End.Status, j.End.Error, j.End.Limit, j.End.Step
+		s.EndedBy, s.EndedPause, s.EndedQuestion = j.End.By, j.End.PausedBy, string(j.End.Asked)
 		s.EndedAt, s.Decisions = microTime(j.Newest), nil
 		return r.put(s), true
 	}

@@ -42,6 +42,10 @@ type summaryFields struct {
 	EndedAt   time.Time        `json:"endedAt"`
 	Decisions json.RawMessage  `json:"decisions"` // pending decisions
 	Snapshot  uint64           `json:"snapshot"`
+
+	EndedBy       string `json:"endedBy"`
+	EndedPause    string `json:"endedPause"`
+	EndedQuestion string `json:"endedQuestion"`
 }
 
 // newSummary makes a summary from a journal.

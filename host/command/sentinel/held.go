@@ -1,0 +1,105 @@
+package sentinel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// # What a person holds back
+//
+// A person who pauses or stops a run, or who is asked whether an interrupted call or a quarantined step executes again,
+// decides whether its work goes on. Bounded callers have several verbs that would decide it too: a resume, a retry or a
+// fork of the run, of one above it or below it, and a stop, which takes away the pause and the question.
+
+// notHeldBack returns the error of a call that goes on with the work of a run, or ends it, if a person holds back that
+// run or one below it. With again, the call executes the work of the run in another one: then also runs count that have
+// ended, and those above it.
+func (f family) notHeldBack(call *command.Call, info runtime.RunInfo, again bool) error {
+	if !call.Bounded() {
+		return nil
+	}
+	for id := info.Parent; again && id != ""; {
+		above, err := f.rt.Status(id)
+		if abi.CodeOf(err) == abi.NotFound { // removed by retention
+			break
+		}
+		if err == nil {
+			err = heldBack(call, above, again)
+		}
+		if err != nil {
+			return err
+		}
+		id = above.Parent
+	}
+	for below := []runtime.RunInfo{info}; len(below) > 0; {
+		r := below[0]
+		if again || !r.Status.Final() {
+			if err := heldBack(call, r, again); err != nil {
+				return err
+			}
+		}
+		children, err := f.rt.Runs(runtime.RunFilter{Parent: r.ID})
+		if err != nil {
+			return err
+		}
+		below = append(below[1:], children...)
+	}
+	return nil
+}
+
+// heldBack is notHeldBack for one run.
+func heldBack(call *command.Call, r runtime.RunInfo, again bool) error {
+	if err := liftsQuarantine(call, r); err != nil || !call.Bounded() {
+		return err
+	}
+	asked := slices.ContainsFunc(r.Decisions, func(q runtime.PendingDecision) bool { return q.Kind == runtime.DecisionDoubt })
+	switch {
+	case asked || again && r.EndedQuestion != "":
+		return personsOnly(decides,
+			"%s: a person is asked whether a step of run %s executes again, so only a person goes on with it or ends it", call.Command, r.ID)
+	case again && r.EndedPause != "" && !mayResume(call, r.EndedPause):
+		return endsPauseOf(call, r.ID, r.EndedPause)
+	case again && r.EndedBy != "" && !mayResume(call, r.EndedBy):
+		return personsOnly("sentinel/start begins a new run of the newest revision",
+			"%s: %s ended run %s, so only a person goes on with its work", call.Command, r.EndedBy, r.ID)
+	}
+	return endsPauseOf(call, r.ID, r.PausedBy())
+}
+
+// personsOnly is the error of a call that is left to persons.
+func personsOnly(hint, format string, args ...any) error {
+	return &abi.Error{Code: abi.Denied, Permanent: true, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// decides is the hint for what a person decides.
+const decides = "sentinel inbox lists what waits for a person"
+
+// mayResume reports whether a caller may end a pause: what a person paused, only a person resumes.
+func mayResume(call *command.Call, by string) bool {
+	return !call.Bounded() || by == string(command.ByAgent) || by == string(command.ByModel)
+}
+
+// endsPauseOf returns the error of a call that ends the pause of a run by the user by, "" for no pause.
+func endsPauseOf(call *command.Call, id sentinels.RunID, by string) error {
+	if by == "" || mayResume(call, by) {
+		return nil
+	}
+	return personsOnly("sentinel resume "+string(id)+", by a person",
+		"%s: %s paused run %s, so only a person goes on with its work or ends it", call.Command, by, id)
+}
+
+// liftsQuarantine returns the error of a call that would let a quarantined step execute again. What a
+// person says of a quarantined run is a decision. A pause, also one of a run above it, hides the
+// quarantine in the status but not in what the run asks.
+func liftsQuarantine(call *command.Call, info runtime.RunInfo) error {
+	asks := slices.ContainsFunc(info.Decisions, func(q runtime.PendingDecision) bool { return q.Kind == runtime.DecisionQuarantine })
+	if info.Status != sentinels.StatusQuarantined && !asks || call.By == command.ByUser {
+		return nil
+	}
+	return personsOnly(decides, "%s: run %s is quarantined, and only a person lifts that", call.Command, info.ID)
+}
