@@ -175,10 +175,10 @@ func (r *repository) commitsNoHidden(ctx context.Context, in request, head strin
 	return err
 }
 
-// keepsHostFiles returns the error of a model or an agent that would have git change files of the host itself, from what is
+// keepsFiles returns the error of a model or an agent that would have git change files of the host itself, from what is
 // in the work tree or a commit to another one: a person's definition would be gone, or an earlier one back that asks less.
-// args are those of git diff.
-func (r *repository) keepsHostFiles(ctx context.Context, args ...string) error {
+// So it is with files that the caller does not see, such as .env. args are those of git diff.
+func (r *repository) keepsFiles(ctx context.Context, args ...string) error {
 	if !r.held {
 		return nil
 	}
@@ -188,6 +188,12 @@ func (r *repository) keepsHostFiles(ctx context.Context, args ...string) error {
 	}
 	if i := slices.IndexFunc(names, r.g.rules.In(r.top).OfHost); i >= 0 {
 		return refuse(fmt.Sprintf("%s would change %q, which is of the host itself", r.operation, names[i]), "a person can, in a terminal")
+	}
+	if r.hides == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(names, r.hides); i >= 0 {
+		return refuse(fmt.Sprintf("%s would change %q, which models do not see", r.operation, names[i]), "a person can, in a terminal")
 	}
 	return nil
 }
@@ -295,7 +301,7 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 		if err != nil {
 			return err
 		}
-		if err := r.keepsHostFiles(ctx, pathspec([]string{from}, in.Paths)...); err != nil {
+		if err := r.keepsFiles(ctx, pathspec([]string{from}, in.Paths)...); err != nil {
 			return err
 		}
 		args = pathspec(append(args, from), in.Paths)
@@ -311,7 +317,7 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 			if err != nil {
 				return err
 			}
-			if err := r.keepsHostFiles(ctx, before, from, "--"); err != nil {
+			if err := r.keepsFiles(ctx, before, from, "--"); err != nil {
 				return err
 			}
 			args = append(args, from)
@@ -322,7 +328,7 @@ func (r *repository) checkout(ctx context.Context, in request, out *Result) erro
 		if err != nil {
 			return err
 		}
-		if err := r.keepsHostFiles(ctx, before, to.commit, "--"); err != nil {
+		if err := r.keepsFiles(ctx, before, to.commit, "--"); err != nil {
 			return err
 		}
 		// The files are those of the commit that was looked at, wherever the branch is by now.

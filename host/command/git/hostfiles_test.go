@@ -78,6 +78,20 @@ func TestModelsCommitNothingHidden(t *testing.T) {
 			if text, err := os.ReadFile(filepath.Join(b.dir, ".sentinel/sentinels/deploy.json")); err != nil || string(text) != "asks a person\n" {
 				t.Errorf("%q %v", text, err)
 			}
+
+			// A person committed .env once, and took it out of the index: git has it replaced without a word.
+			b.raw(b.dir, "add", "-f", ".env")
+			b.raw(b.dir, "commit", "-qm", "old", ".env")
+			old := strings.TrimSpace(b.raw(b.dir, "rev-parse", "HEAD"))
+			b.put(".env", "KEY=newer\n")
+			denied(params{"operation": "checkout", "paths": []string{"."}}, ".env")
+			b.raw(b.dir, "rm", "-q", "--cached", ".env")
+			b.raw(b.dir, "commit", "-qm", "new")
+			denied(params{"operation": "checkout", "base": old, "paths": []string{".env"}}, ".env")
+			denied(params{"operation": "checkout", "branch": old}, ".env")
+			if text, err := os.ReadFile(filepath.Join(b.dir, ".env")); err != nil || string(text) != "KEY=newer\n" {
+				t.Errorf(".env: %q %v", text, err)
+			}
 		})
 	}
 }

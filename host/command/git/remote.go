@@ -269,7 +269,7 @@ func (r *repository) pull(ctx context.Context, in request, out *Result) error {
 	if err := r.askServer(ctx, t.remote); err != nil {
 		return err
 	}
-	if err := r.keepsHostFiles(ctx, cmp.Or(before, noFiles), fetched, "--"); err != nil {
+	if err := r.keepsFiles(ctx, cmp.Or(before, noFiles), fetched, "--"); err != nil {
 		return err
 	}
 	a, err = r.git(ctx, "merge", "--ff-only", "--no-verify", "--no-verify-signatures", "--quiet", fetched)
