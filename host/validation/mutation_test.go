@@ -233,7 +233,13 @@ func (h *harness) run(ctx context.Context, def *sentinels.Definition) (runtime.R
 	defer cancel()
 	res, err := h.rt.Wait(short, id)
 	if err != nil {
-		return res, errors.Join(errStill, h.rt.Stop(ctx, id))
+		// The end takes as long as what the definition has for `finally`.
+		ending, cancel := context.WithTimeout(ctx, h.moment)
+		defer cancel()
+		if err := h.rt.Stop(ending, id); err != nil && ending.Err() == nil {
+			return res, err
+		}
+		return res, errStill
 	}
 	return res, nil
 }

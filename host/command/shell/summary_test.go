@@ -80,7 +80,11 @@ func TestTextOfAWatchIsEverythingIfItFits(t *testing.T) {
 // TestTextOfAWatchIsBounded accounts for every line of random outputs, within the size.
 func TestTextOfAWatchIsBounded(t *testing.T) {
 	note := regexp.MustCompile(`^\[(\d+) lines left out\]$`)
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 40
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var s shell.Summary
 		total, errors := 0, 0
