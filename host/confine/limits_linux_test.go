@@ -73,7 +73,7 @@ func TestLimitsAreItsOwn(t *testing.T) {
 func compute() {
 	for range 4 {
 		go func() {
-			for {
+			for { //nolint:staticcheck // it is to be busy
 			}
 		}()
 	}
@@ -572,7 +572,7 @@ func take(what string) {
 			<-ready
 		}
 		onFirst(func() {
-			for {
+			for { //nolint:staticcheck // it is to be busy
 			}
 		})
 		for range parts {

@@ -79,7 +79,7 @@ func TestModelsCommitNothingHidden(t *testing.T) {
 				t.Errorf("%q %v", text, err)
 			}
 
-			// A person committed .env once, and took it out of the index: git has it replaced without a word.
+			// A person committed .env once, and took it out of the index: git has it replaced without an error.
 			b.raw(b.dir, "add", "-f", ".env")
 			b.raw(b.dir, "commit", "-qm", "old", ".env")
 			old := strings.TrimSpace(b.raw(b.dir, "rev-parse", "HEAD"))
