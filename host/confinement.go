@@ -67,7 +67,7 @@ func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.C
 	if err != nil {
 		return nil, nil, err
 	}
-	inside, err := obeyed.Find(around, root, obeyedNames(), hide, &h.leftOver)
+	inside, err := obeyed.Find(ctx, around, root, obeyedNames(), hide, &h.leftOver)
 	if err != nil {
 		return nil, nil, fmt.Errorf("confine a command to %q: find its repositories: %w", root, err)
 	}

@@ -4,6 +4,7 @@
 package obeyed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -87,10 +88,10 @@ func (l *Left) add(one *entry) {
 // Find finds those that exist before a command begins, in a workspace without links. names are what
 // programs other than git obey, hide what the command cannot reach. The command writes root, which is
 // around or below it: what repositories beside and above root lead to in it counts, too.
-func Find(around, root string, names, hide []string, left *Left) (*Set, error) {
+func Find(ctx context.Context, around, root string, names, hide []string, left *Left) (*Set, error) {
 	all := &Set{root: around, names: names, hide: hide, left: left}
 	var failed named
-	err := all.walk(func(_ holder, one *entry) (enter string) {
+	err := all.walk(ctx, func(_ holder, one *entry) (enter string) {
 		if left.has(one) {
 			return ""
 		}
@@ -208,10 +209,11 @@ func (all *Set) relative(path string) string {
 }
 
 // RefuseNew renames the repositories that were not there before, or led elsewhere, so that no program
-// takes them for some, and those in them. The error names them, and those that could not be renamed.
+// takes them for some, and those in them. The error names them, and those that could not be renamed. No
+// context ends it: what it has not renamed would be known to the next command.
 func (all *Set) RefuseNew() error {
 	var renamed, stay named
-	err := all.walk(func(dir holder, one *entry) (enter string) {
+	err := all.walk(context.Background(), func(dir holder, one *entry) (enter string) {
 		if slices.ContainsFunc(all.known, func(k entry) bool { return k.same(one) && !slices.ContainsFunc(k.leads, lead.changed) }) {
 			return ""
 		}

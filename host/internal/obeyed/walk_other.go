@@ -3,6 +3,7 @@
 package obeyed
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,12 +28,15 @@ func (s searched) rename(from, to string) error {
 }
 
 // walk calls found for each repository, with the folder that it is in. Those inside of another one
-// are not visited, and no link is followed. An error does not end the walk. No wall of confinement
+// are not visited, and no link is followed. An error does not end the walk, but
+// the end of the context does. No wall of confinement
 // exists on these systems, so that paths are enough.
-func (all *Set) walk(found func(dir holder, one *entry) (enter string)) error {
+func (all *Set) walk(ctx context.Context, found func(dir holder, one *entry) (enter string)) error {
 	var failed named
 	err := filepath.WalkDir(all.root, func(path string, e fs.DirEntry, err error) error {
 		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
 		case err != nil:
 			failed.add(fmt.Sprintf("%s: %v", all.relative(path), err))
 			return nil

@@ -3,6 +3,7 @@
 package obeyed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -71,12 +72,15 @@ type search struct {
 
 // walk calls found for each repository, with the folder that it is in. Those inside of another one
 // are visited only if found returns the name that it has now, and no link is followed. An error
-// does not end the walk.
-func (all *Set) walk(found func(dir holder, one *entry) (enter string)) error {
+// does not end the walk, but the end of the context does.
+func (all *Set) walk(ctx context.Context, found func(dir holder, one *entry) (enter string)) error {
 	s := &search{all: all, found: found}
 	s.enter(unix.AT_FDCWD, all.root)
 	for len(s.way) > 0 {
 		last := s.way[len(s.way)-1]
+		if ctx.Err() != nil {
+			last.pending = nil
+		}
 		if n := len(last.pending); n > 0 {
 			name := last.pending[n-1]
 			last.pending = last.pending[:n-1]
@@ -84,6 +88,9 @@ func (all *Set) walk(found func(dir holder, one *entry) (enter string)) error {
 		} else {
 			s.leave()
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("find repositories in folders of %q: %w", all.root, err)
 	}
 	if len(s.failed.first) > 0 {
 		return fmt.Errorf("find repositories in folders of %q: %s", all.root, &s.failed)
@@ -96,18 +103,20 @@ func (s *search) fail(name string, err error) {
 	s.failed.add(fmt.Sprintf("%s: %v", s.all.relative(s.full(name)), err))
 }
 
-// full returns the path of a file in the last folder.
+// full returns the path of a file in the last folder. One that no program can open by its path has its middle
+// left out and is still too long to be opened: a command makes folders in each other to any depth, and each
+// file in them has to cost the same.
 func (s *search) full(name string) string {
 	if len(s.way) == 0 {
 		return name
 	}
-	return string(s.path) + string(filepath.Separator) + name
+	return string(s.path[:min(len(s.path), maxPath)]) + string(filepath.Separator) + name
 }
 
 // short is full for a path that the host can open. Some file systems list no types, so that the
 // standard library looks at the files by their paths.
 func (s *search) short(name string) string {
-	if len(s.path) > maxHide {
+	if len(s.path) > maxPath {
 		return name
 	}
 	return s.full(name)
@@ -172,7 +181,7 @@ func (s *search) list(in *searched) {
 		for _, e := range entries {
 			switch {
 			case !e.IsDir() && !s.all.named(e.Name()):
-			case len(s.path) <= maxHide && s.all.hidden(s.full(e.Name())):
+			case len(s.path) <= maxPath && s.all.hidden(s.full(e.Name())):
 			case s.all.named(e.Name()):
 				s.report(in, e.Name())
 			default:
@@ -189,8 +198,9 @@ func (s *search) list(in *searched) {
 	}
 }
 
-// maxHide bounds the paths that are looked for among the hidden ones, which the host can open.
-const maxHide = unix.PathMax
+// maxPath bounds the paths of folders that are kept whole, and in which hidden ones are looked for: the
+// host can open no longer ones.
+const maxPath = unix.PathMax
 
 // report calls found for a file in the last folder.
 func (s *search) report(in *searched, name string) {
