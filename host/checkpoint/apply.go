@@ -151,7 +151,7 @@ func (a *applier) check(s *step) error {
 	}
 	switch from := s.from; {
 	case isFolder(now) && (isFolder(from) || isFolder(s.to)): // a folder is removed only if it is empty
-	case from == nil || from.kind != now.kind || !s.meta && !a.sameContent(s.path, from, now):
+	case from == nil || from.kind != now.kind || !s.meta && !a.untouched(s.path, from, now):
 		return errMeanwhile // another mode may come from a step for another name of the file
 	case !s.meta && !from.kept() && from.kind != kindOther:
 		return errUnkept
@@ -437,7 +437,7 @@ func (a *applier) unchanged(s *step, aside string) error {
 	case now == nil || from == nil || now.kind != from.kind || isFolder(now):
 		return errMeanwhile
 	case now.size > maxReread && now.size == from.size && now.ino == from.ino && now.mtime == from.mtime: // a rename has changed its ctime
-	case !a.sameContent(aside, from, now):
+	case !a.untouched(aside, from, now):
 		return errMeanwhile
 	}
 	return nil

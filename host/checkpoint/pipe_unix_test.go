@@ -3,6 +3,7 @@
 package checkpoint_test
 
 import (
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,5 +21,34 @@ func TestPipesAreRefused(t *testing.T) {
 	_, err := f.s.Create(t.Context(), checkpoint.Request{Workspace: f.dir})
 	if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), `.gitignore" is a pipe`) {
 		t.Error(err)
+	}
+}
+
+// TestUndoKeepsSpecialFilesMadeAnew: a pipe or socket that the user has made in place of that of the task is a
+// conflict, while that of the task is removed.
+func TestUndoKeepsSpecialFilesMadeAnew(t *testing.T) {
+	f := newFolder(t, checkpoint.Options{})
+	pipe := func(name string) {
+		if err := syscall.Mkfifo(f.path(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.create("r", checkpoint.Begin)
+	pipe("anew")
+	pipe("of the task")
+	f.create("r", checkpoint.End)
+	f.remove("anew")
+	pipe("other") // so that the next one has another inode also where they are used again
+	pipe("anew")
+	r := f.restore("r", false)
+	if r.Success || len(r.Conflicts) != 1 || r.Conflicts[0].Path != "anew" {
+		t.Errorf("%+v", r)
+	}
+	f.remove("anew")
+	if r = f.restore("r", false); !r.Success {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Lstat(f.path("of the task")); !os.IsNotExist(err) {
+		t.Errorf("that of the task: %v", err)
 	}
 }

@@ -227,7 +227,7 @@ func (p *restore) halfway(name string, b, e, n *node) bool {
 	}
 	// A change of the mode alone gives the file another ctime.
 	unwritten := func() bool { return e.kind == n.kind && e.size == n.size && e.mtime == n.mtime && e.ino == n.ino }
-	return e != nil && (p.sameContent(name, e, n) || unwritten())
+	return e != nil && (p.untouched(name, e, n) || unwritten())
 }
 
 // plan finds the steps and the conflicts.
@@ -260,7 +260,8 @@ func (p *restore) plan() {
 			}
 		}
 		restored := isFolder(b) && e == nil && isFolder(n) // both the user and the restore make the folder
-		if !p.same(name, e, n) && !restored && !p.halfway(name, b, e, n) {
+		untouched := e == n || e != nil && n != nil && e.sameMeta(n) && p.untouched(name, e, n)
+		if !untouched && !restored && !p.halfway(name, b, e, n) {
 			p.conflict(name, "it was changed since")
 		}
 		p.add(&step{path: name, from: n, to: b, meta: left != "" || b != nil && n != nil && p.sameContent(name, b, n)})
@@ -378,6 +379,13 @@ func (p *restore) sameContent(name string, x, n *node) bool {
 	}
 	now, err := p.hash(p.reader, name, n)
 	return err == nil && now == x.content
+}
+
+// untouched is sameContent for what is replaced or removed. A pipe, socket or device that was made anew since
+// is another one, although nothing of its content is kept. A change of its names or mode sets its ctime, so
+// that one is not compared.
+func (p *restore) untouched(name string, x, n *node) bool {
+	return p.sameContent(name, x, n) && (x.kind != kindOther || x.ino == n.ino && x.mtime == n.mtime)
 }
 
 // sameClone compares a clone with the present file.
