@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/atomicfile"
+	"github.com/sentinel-runtime/sentinel/internal/regularfile"
 	"github.com/sentinel-runtime/sentinel/internal/share"
 )
 
@@ -78,7 +79,7 @@ func Open(path string, opt Options) (*Writer, error) {
 }
 
 func (w *Writer) open() error {
-	f, err := os.OpenFile(w.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := regularfile.OpenFile(w.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -153,6 +154,9 @@ func (w *Writer) past() ([]part, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if !info.Mode().IsRegular() { // reading a pipe would not end
+			continue
 		}
 		list = append(list, part{filepath.Join(filepath.Dir(w.path), e.Name()), at, info.Size()})
 	}
