@@ -32,6 +32,7 @@ const (
 	leftObeyed  = "git or a server of this program obeys it, and confined commands make no such files"
 	leftSpecial = "no content of pipes, sockets and devices is kept"
 	leftBlind   = "the folder could not be read"
+	leftMounted = "something else is mounted there since"
 )
 
 // A Diff is what changed in a workspace.

@@ -28,6 +28,14 @@ func openPath(name string) (int, error) {
 	return fd, err
 }
 
+// mounted reports whether the folder is the top of what was mounted there: another file system, or another
+// folder by a bind mount. Linux before 5.8 does not say so.
+func (f *openedFolder) mounted() bool {
+	var s unix.Statx_t
+	err := trash.Again(func() error { return unix.Statx(f.fd, "", unix.AT_EMPTY_PATH, 0, &s) })
+	return err == nil && s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
 // exchange gives each of two names in the folder the file of the other, in one step.
 func (f *openedFolder) exchange(one, other string) error {
 	err := f.renameBy(one, other, unix.RENAME_EXCHANGE)

@@ -39,6 +39,7 @@ const (
 const (
 	flagIgnored    = 1 << iota // git did not list it when the rules were taken
 	flagUnreadable             // its content, or what is in the folder, could not be read
+	flagMounted                // it is the top of what was mounted there
 )
 
 // A node is one path. Times are in nanoseconds.

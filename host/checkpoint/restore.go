@@ -234,6 +234,7 @@ func (p *restore) halfway(name string, b, e, n *node) bool {
 func (p *restore) plan() {
 	p.byPath = map[string]*step{}
 	blind := slices.Concat(p.begin.blind(), p.end.blind(), p.now.blind())
+	mounted := p.mounted()
 	merge(func(dir string, nodes []*node) {
 		b, e, n := nodes[0], nodes[1], nodes[2]
 		if same(b, e) && !p.unlocked(dir, b, n) {
@@ -244,6 +245,10 @@ func (p *restore) plan() {
 			return
 		}
 		name := join(dir, cmpNode(cmpNode(b, e), n).name)
+		if i := slices.IndexFunc(mounted, func(d string) bool { return below(name, d) }); i >= 0 {
+			p.refuse(mounted[i]+"/", leftMounted)
+			return
+		}
 		if p.same(name, b, n) {
 			return
 		}
@@ -267,10 +272,31 @@ func (p *restore) plan() {
 		p.add(&step{path: name, from: n, to: b, meta: left != "" || b != nil && n != nil && p.sameContent(name, b, n)})
 	}, p.begin, p.end, p.now.index)
 	for _, s := range slices.Clone(p.steps) {
-		p.makeWay(s)
+		p.makeWay(s, mounted)
 	}
 	slices.SortFunc(p.steps, func(a, b *step) int { return comparePaths(a.path, b.path) })
 	p.keepFolders()
+}
+
+// mounted returns the folders at which something else is mounted now than at the begin or end: what is in them
+// is not what the scope has changed, and may be of another folder of the user.
+func (p *restore) mounted() (dirs []string) {
+	merge(func(dir string, nodes []*node) {
+		n := nodes[2]
+		if !isFolder(n) {
+			return
+		}
+		now := n.flags & flagMounted
+		if slices.ContainsFunc(nodes[:2], func(o *node) bool {
+			if !isFolder(o) {
+				return now != 0
+			}
+			return o.flags&flagMounted != now || now != 0 && o.ino != n.ino
+		}) {
+			dirs = append(dirs, join(dir, n.name))
+		}
+	}, p.begin, p.end, p.now.index)
+	return dirs
 }
 
 // keepFolders drops the steps that would remove a folder in which something stays.
@@ -310,13 +336,17 @@ func (p *restore) add(s *step) {
 
 // makeWay adds what has to change around a step: its parents have to be folders, and a file
 // does not take the place of a folder that has something in it. Both are conflicts.
-func (p *restore) makeWay(s *step) {
+func (p *restore) makeWay(s *step, mounted []string) {
 	if s.to == nil {
 		return
 	}
 	if isFolder(s.from) && !isFolder(s.to) {
 		for name, n := range p.now.under(s.path) {
-			if left := p.leaves(name, nil, n); left != "" {
+			left := p.leaves(name, nil, n)
+			if slices.ContainsFunc(mounted, func(d string) bool { return below(name, d) }) {
+				left = leftMounted
+			}
+			if left != "" {
 				p.conflict(name, "it is in the place of a file that would be restored")
 				p.refuse(s.path, fmt.Sprintf("%q is in its place, and %s", name, left))
 				delete(p.byPath, s.path)

@@ -163,6 +163,9 @@ func (w *walk) enter(dir *openedFolder, n *node) *openedFolder {
 		}
 	}
 	if err == nil {
+		if sub.mounted() {
+			n.flags |= flagMounted
+		}
 		return sub
 	}
 	if exhausted(err) {
