@@ -57,7 +57,7 @@ func (h *Host) notifyWanted(kind string, of sentinels.ID, run sentinels.RunID) (
 // unnotified returns why no message about a run of d reaches people: none of the places for them is configured, or nothing that is
 // stored or in the project's folder sends to one.
 func (h *Host) unnotified(d *sentinels.Definition) (why, hint string) {
-	if sendsMessages(d) {
+	if has(sentinels.Encode(d), sendsMessages) {
 		return "", "" // it does so itself
 	}
 	c := h.settings.Notify
@@ -72,7 +72,7 @@ func (h *Host) unnotified(d *sentinels.Definition) (why, hint string) {
 		return "", "" // reported elsewhere
 	}
 	for _, s := range stored {
-		if def := h.child(s.ID); def != nil && sendsMessages(def) {
+		if has(s.Definition, sendsMessages) {
 			return "", ""
 		}
 	}

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"os/exec"
 	"slices"
 	"sync"
@@ -17,7 +16,6 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/runtime/retry"
 	"github.com/sentinel-runtime/sentinel/sentinels"
-	"github.com/sentinel-runtime/sentinel/sentinels/reference"
 )
 
 // openTickets makes the service of tickets as it is configured.
@@ -69,60 +67,6 @@ func (h *Host) reviews() bool {
 		// An agent may have removed the trigger.
 		return (armed[s.ID] || !s.OfPerson()) && h.isReviewer(s.ID)
 	})
-}
-
-// isReviewer reports whether a definition claims tickets as a reviewer. What agents and models have
-// changed in it does not count: their work is what it reviews.
-func (h *Host) isReviewer(id sentinels.ID) bool { return h.armedFor(id, claimsReviews) }
-
-// isGate reports whether only persons pause, change or delete a sentinel: a person made it, and it reviews
-// the work of agents or tells persons about it.
-func (h *Host) isGate(id sentinels.ID) bool {
-	stored, err := h.rt.Definition(id)
-	if err != nil {
-		return false // it was deleted
-	}
-	if !stored.OfPerson() {
-		if before, err := h.rt.RevisionOfPerson(id, 0); err == nil && before.Revision == 0 {
-			return false // an agent made it
-		}
-	}
-	return h.armedFor(id, func(def *sentinels.Definition) bool { return claimsReviews(def) || sendsMessages(def) })
-}
-
-// armedFor reports whether a definition has triggers and does something. What agents and models have
-// changed in one of a person does not count.
-func (h *Host) armedFor(id sentinels.ID, does func(*sentinels.Definition) bool) bool {
-	stored, err := h.rt.Definition(id)
-	if err != nil {
-		return false // it was deleted
-	}
-	if !stored.OfPerson() {
-		if before, err := h.rt.RevisionOfPerson(id, 0); err == nil && before.Revision != 0 {
-			stored = before
-		}
-	}
-	def, err := h.rt.Decoded(stored)
-	return err == nil && len(def.Triggers) > 0 && does(def)
-}
-
-// sendsMessages reports whether a step of a definition sends a message to persons.
-func sendsMessages(def *sentinels.Definition) (sends bool) {
-	def.EachStep(func(_ string, s *sentinels.Step) {
-		sends = sends || reference.Text(s.Fields["command"]) == "notify/send"
-	})
-	return sends
-}
-
-// claimsReviews reports whether a step of a definition claims tickets as a reviewer.
-func claimsReviews(def *sentinels.Definition) (claims bool) {
-	def.EachStep(func(_ string, s *sentinels.Step) {
-		var params struct{ Role string }
-		if reference.Text(s.Fields["command"]) == "ticket/claim" && json.Unmarshal(s.Fields["params"], &params) == nil {
-			claims = claims || params.Role == string(ticket.Reviewer)
-		}
-	})
-	return claims
 }
 
 // RunTickets ends claims of tickets that expire, and delays of their retries, until ctx

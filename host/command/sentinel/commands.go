@@ -26,8 +26,8 @@ type Options struct {
 	// Lookup returns a command, for the aliases of its parameters. Default: commands have
 	// none.
 	Lookup func(name string) (command.Command, bool)
-	// Gate reports whether a person's sentinel is a gate that the work of agents has to pass, so that only
-	// persons pause, change or delete it. Default: none is.
+	// Gate reports whether a sentinel is a gate of a person that the work of agents has to pass, or a part of one, so that
+	// only persons pause, stop, change or delete it. Default: none is.
 	Gate func(sentinels.ID) bool
 	// Rules decide which files callers that are held to rules of files may name.
 	Rules command.FileRules

@@ -230,7 +230,11 @@ func (f family) editRun(ctx context.Context, call *command.Call, t found, in edi
 		return edited{}, &abi.Error{Code: abi.BadFields, Field: "revision", Message: fmt.Sprintf("edit run %s: a run has no revisions", t.run),
 			Hint: "give the hash that its definition had"}
 	}
-	if err := f.keepsGate(call, string(t.id)); err != nil {
+	info, err := f.rt.Status(t.run)
+	if err != nil {
+		return edited{}, err
+	}
+	if err := f.keepsGatesAround(call, info, false, func(runtime.RunInfo) bool { return false }); err != nil {
 		return edited{}, err
 	}
 	e, err := f.rt.EditRun(ctx, t.run, runtime.EditRunOptions{By: who(call), Note: note, Within: call.Bound()}, func(d *sentinels.Definition) (*sentinels.Definition, error) {

@@ -27,11 +27,11 @@ func visit(value any, fn func(object map[string]any)) {
 
 // reference returns the member of an object that refers to a stored sentinel, and the
 // object that has it: {"$ref": ID}, wherever it is, or the sentinelId of a step that
-// calls sentinel/start. An id that the run computes is not a reference, nor is an id in
+// calls sentinel/start or sentinel/run. An id that the run computes is not a reference, nor is an id in
 // other text, such as a prompt. holder is nil if there is none.
 func reference(object map[string]any) (holder map[string]any, key string, id sentinels.ID) {
 	holder, key = object, "$ref"
-	if object["command"] == "sentinel/start" {
+	if name := object["command"]; name == "sentinel/start" || name == "sentinel/run" {
 		holder, _ = object["params"].(map[string]any)
 		key = "sentinelId"
 	} else if len(object) != 1 {
@@ -42,6 +42,20 @@ func reference(object map[string]any) (holder map[string]any, key string, id sen
 		return nil, "", ""
 	}
 	return holder, key, id
+}
+
+// EachObject calls fn with each object of the text of a definition, steps of any type and definitions in them among
+// them, and with the sentinel that the object refers to, if there is one.
+func EachObject(text json.RawMessage, fn func(object map[string]any, refers sentinels.ID)) error {
+	def, err := decodeObject(text)
+	if err != nil {
+		return err
+	}
+	visit(def, func(object map[string]any) {
+		_, _, id := reference(object)
+		fn(object, id)
+	})
+	return nil
 }
 
 // decodeObject decodes a definition whose step types may be unknown here. Numbers stay

@@ -65,13 +65,9 @@ func (r *requirements) add(rt *runtime.Runtime, id sentinels.ID) error {
 // unknown here, so every object with a type counts: there may be one too many, but never
 // one too few.
 func (r *requirements) read(s runtime.Stored) (children []sentinels.ID, err error) {
-	def, err := decodeObject(s.Definition)
-	if err != nil {
-		return nil, err
-	}
-	visit(def, func(object map[string]any) {
-		if _, _, id := reference(object); id != "" {
-			children = append(children, id)
+	err = EachObject(s.Definition, func(object map[string]any, refers sentinels.ID) {
+		if refers != "" {
+			children = append(children, refers)
 		}
 		if name, ok := object["recipe"].(string); ok {
 			r.recipes[name] = true
@@ -80,7 +76,7 @@ func (r *requirements) read(s runtime.Stored) (children []sentinels.ID, err erro
 			r.types[sentinels.StepType(name)] = true
 		}
 	})
-	return children, nil
+	return children, err
 }
 
 // plugins returns the plugins that provide the step types, without those that are part

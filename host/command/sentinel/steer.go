@@ -57,6 +57,9 @@ func (f family) stop(ctx context.Context, call *command.Call, in targetIn) (runt
 	if info.ID == call.Run {
 		return info, &abi.Error{Code: abi.Conflict, Message: "stop: a run cannot wait for its own end", Hint: "let the step fail, or end the loop by its condition"}
 	}
+	if err := f.keepsGatesAround(call, info, true, func(r runtime.RunInfo) bool { return executesFor(call, r) }); err != nil {
+		return info, err
+	}
 	if err := f.notHeldBack(call, info, false); err != nil {
 		return info, err
 	}
@@ -90,20 +93,16 @@ func (f family) pause(ctx context.Context, call *command.Call, in pauseIn) (runt
 	if err := liftsQuarantine(call, info); err != nil {
 		return info, err
 	}
+	// An agent's own run of a gate that is paused would have the firings behind it wait.
+	err = f.keepsGatesAround(call, info, true, func(r runtime.RunInfo) bool { return r.Parent != "" && executesFor(call, r) })
+	if err != nil {
+		return info, err
+	}
 	opt := runtime.PauseOptions{By: steeredBy(call), Tree: in.Tree == nil || *in.Tree, Over: !call.Bounded()}
 	if err := f.rt.PauseWith(ctx, info.ID, opt); err != nil {
 		return info, err
 	}
 	return f.rt.Status(info.ID)
-}
-
-// keepsGate returns the error of a call that would open a gate for the work of its own caller.
-func (f family) keepsGate(call *command.Call, id string) error {
-	if !call.Bounded() || f.opt.Gate == nil || !f.opt.Gate(sentinels.ID(id)) {
-		return nil
-	}
-	return &abi.Error{Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s: sentinel %q reviews the work of agents or sends messages about it, so only a person pauses, changes or deletes it", call.Command, id),
-		Hint: "work goes on without that: finished tickets wait for their review"}
 }
 
 // pauseEnd returns the time at which a pause ends by itself.

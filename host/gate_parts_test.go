@@ -1,0 +1,139 @@
+package host_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
+)
+
+// onlyPersons expects that a call of an agent is refused because it concerns a gate of persons.
+func onlyPersons(t *testing.T, h *host.Host, name string, params map[string]any) {
+	t.Helper()
+	if err := callBy(t, h, command.ByAgent, name, params); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "only a person pauses") {
+		t.Errorf("%s %v by an agent: %v", name, params, err)
+	}
+}
+
+// define stores a definition of a person.
+func define(t *testing.T, h *host.Host, id, rest string) {
+	t.Helper()
+	def := json.RawMessage(`{"id": "` + id + `", "name": "` + id + `", ` + rest + `}`)
+	if err := callBy(t, h, command.ByUser, "sentinel/create", map[string]any{"definition": def}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPartsOfGatesStay: an agent changes no sentinel that a reviewer starts, at any depth, since the verdict may be made
+// there; nor one that claims or sends for a sentinel with triggers. It makes none that is missing.
+func TestPartsOfGatesStay(t *testing.T) {
+	h := open(t, host.Options{})
+	verdict := `"steps": [{"type": "set", "values": {"ok": false}}]`
+	define(t, h, "deep", verdict)
+	define(t, h, "weigh", verdict)
+	define(t, h, "other", verdict)
+	define(t, h, "judge", `"steps": [{"type": "sentinel", "definition": {"name": "inner", "steps": [{"type": "sentinel", "definition": {"$ref": "deep"}}]}}]`)
+	define(t, h, "rev", `"trigger": {"type": "event", "event": "never"}, "steps": [
+		{"type": "command", "command": "ticket/claim", "params": {"role": "reviewer"}},
+		{"type": "sentinel", "definition": {"$ref": "judge"}}, {"type": "sentinel", "definition": {"$ref": "missing"}},
+		{"type": "command", "command": "sentinel/run", "params": {"sentinelId": "weigh"}}]`)
+	define(t, h, "send", `"steps": [{"type": "command", "command": "notify/send", "params": {"title": "x", "text": "y"}}]`)
+	define(t, h, "tell", `"trigger": {"type": "event", "event": "never"}, "steps": [{"type": "sentinel", "definition": {"$ref": "send"}}]`)
+
+	changed := func(id string) map[string]any {
+		return map[string]any{"sentinelId": id, "definition": json.RawMessage(`{"name": "` + id + `", "steps": [{"type": "set", "values": {"ok": true}}]}`)}
+	}
+	for _, id := range []string{"rev", "judge", "deep", "weigh", "tell", "send"} {
+		onlyPersons(t, h, "sentinel/update", changed(id))
+		onlyPersons(t, h, "sentinel/delete", map[string]any{"sentinelId": id})
+	}
+	missing := map[string]any{"definition": json.RawMessage(`{"id": "missing", "name": "missing", ` + verdict + `}`)}
+	onlyPersons(t, h, "sentinel/create", missing)
+	if err := callBy(t, h, command.ByAgent, "sentinel/update", changed("other")); err != nil {
+		t.Errorf("a sentinel that is part of no gate: %v", err)
+	}
+	must(t, h, "sentinel/delete", `{"sentinelId": "rev"}`, nil)
+	if err := callBy(t, h, command.ByAgent, "sentinel/update", changed("deep")); err != nil {
+		t.Errorf("a part of a gate that was deleted: %v", err)
+	}
+}
+
+// TestReviewsWhereAChildClaims: a sentinel whose child claims the work is a reviewer, too.
+func TestReviewsWhereAChildClaims(t *testing.T) {
+	h := open(t, host.Options{Set: map[string]string{"tickets.unverified": "true"}})
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	define(t, h, "claims", `"steps": [{"type": "command", "command": "ticket/claim", "params": {"role": "reviewer"}}]`)
+	define(t, h, "rev", `"trigger": {"type": "event", "event": "never"}, "steps": [{"type": "sentinel", "definition": {"$ref": "claims"}}]`)
+	must(t, h, "ticket/create", `{"title": "a", "description": "b"}`, nil)
+	var claim struct{ Token uint64 }
+	must(t, h, "ticket/claim", `{"id": "T-1"}`, &claim)
+	var done struct{ Ticket struct{ State string } }
+	if must(t, h, "ticket/complete", map[string]any{"id": "T-1", "token": claim.Token}, &done); done.Ticket.State != "in_review" {
+		t.Errorf("finished work is %s", done.Ticket.State)
+	}
+}
+
+// TestRunsOfGatesGoOn: an agent neither pauses, stops nor edits an active run of a gate, one below it, or one above it.
+// It stops the run that it has started itself, and does not pause it, since firings would wait behind it.
+func TestRunsOfGatesGoOn(t *testing.T) {
+	h := open(t, host.Options{})
+	define(t, h, "tell", `"trigger": {"type": "event", "event": "never"}, "steps": [
+		{"type": "sentinel", "definition": {"name": "first", "steps": [{"type": "wait", "durationMs": 3600000}]}},
+		{"type": "command", "command": "notify/send", "params": {"title": "x", "text": "y"}}]`)
+	define(t, h, "top", `"steps": [{"type": "sentinel", "definition": {"$ref": "tell"}}]`)
+	active := func() []runtime.RunInfo {
+		t.Helper()
+		runs, err := h.Runtime().Runs(runtime.RunFilter{Statuses: runtime.Unfinished()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runs
+	}
+	start := func(by command.By, id string, runs int) {
+		t.Helper()
+		if err := callBy(t, h, by, "sentinel/start", map[string]any{"sentinelId": id}); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); len(active()) < runs; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d active runs, want %d", len(active()), runs)
+			}
+		}
+	}
+	root := func() sentinels.RunID {
+		t.Helper()
+		list := active()
+		i := slices.IndexFunc(list, func(r runtime.RunInfo) bool { return r.Parent == "" })
+		if i < 0 {
+			t.Fatal("no run is active")
+		}
+		return list[i].ID
+	}
+
+	start(command.ByUser, "top", 3)
+	for _, r := range active() {
+		onlyPersons(t, h, "sentinel/pause", map[string]any{"run": r.ID})
+		onlyPersons(t, h, "sentinel/stop", map[string]any{"run": r.ID})
+		if r.Sentinel != "top" { // which is not a gate itself
+			onlyPersons(t, h, "sentinel/step/remove", map[string]any{"sentinelId": r.ID, "index": 0})
+		}
+	}
+	onlyPersons(t, h, "sentinel/pause", map[string]any{"sentinelId": "tell"})
+	must(t, h, "sentinel/pause", map[string]any{"run": root()}, nil)
+	must(t, h, "sentinel/stop", map[string]any{"run": root()}, nil)
+
+	start(command.ByAgent, "tell", 2)
+	onlyPersons(t, h, "sentinel/pause", map[string]any{"run": root()})
+	if err := callBy(t, h, command.ByAgent, "sentinel/stop", map[string]any{"run": root()}); err != nil {
+		t.Errorf("stop by the agent that started it: %v", err)
+	}
+}
