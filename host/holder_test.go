@@ -158,7 +158,7 @@ func TestClaimIsOfItsClaimant(t *testing.T) {
 	reports := map[string]map[string]any{
 		"ticket/heartbeat": {}, "ticket/release": {}, "ticket/fail": {"error": "x"}, "ticket/cancel": {"error": "x"}, "ticket/complete": {}, "ticket/escalate": {}, "ticket/reject": {"sentinel_feedback": "x"},
 		"ticket/files": {"files": []any{}}, "ticket/context": {}, "verify/run": {}, "worktree/add": {}, "worktree/review": {}, "worktree/commit": {"message": "x"}, "worktree/rebase": {}, "worktree/diff": {},
-		"worktree/push": {}, "worktree/remove": {}, "forge/open-pr": {"title": "x"},
+		"worktree/push": {}, "worktree/remove": {}, "forge/open-pr": {"title": "x"}, "forge/comment": {"body": "x"},
 	}
 	must(t, h, "ticket/create", `{"id": "T-1", "title": "x"}`, nil)
 	var claim struct {

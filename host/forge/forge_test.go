@@ -573,7 +573,7 @@ func TestRecords(t *testing.T) {
 	if err != nil || shown.Live || !cmp.Equal(shown.Record, out.Record) {
 		t.Errorf("got %+v, %v", shown, err)
 	}
-	if c, err := s.Comment(t.Context(), "T-1", "x", ""); err != nil || c.Posted || c.Reason == "" {
+	if c, err := s.Comment(t.Context(), "T-1", "x", "", ""); err != nil || c.Posted || c.Reason == "" {
 		t.Errorf("got %+v, %v", c, err)
 	}
 
@@ -593,6 +593,13 @@ func TestRecords(t *testing.T) {
 		out, err = s.Open(t.Context(), in)
 		if err != nil || out.Outcome != want || out.Number == nil || *out.Number != 1 || out.URL == "" || out.Repository != "o/r" || len(f.pulls) != 1 {
 			t.Errorf("%d: %+v, %v", i, out, err)
+		}
+	}
+	bound := in
+	for repository, want := range map[string]abi.Code{"o/other": abi.Denied, "O/R": "", "": ""} {
+		bound.Bound, bound.Repository = true, repository
+		if _, err := s.Open(t.Context(), bound); abi.CodeOf(err) != want || len(f.pulls) != 1 {
+			t.Errorf("a bound caller opens a pull request in %q: %v", repository, err)
 		}
 	}
 	// A call that is repeated when the worktree is gone.
@@ -615,7 +622,9 @@ func TestRecords(t *testing.T) {
 	if shown, err := forge.New(forge.Options{Update: opt.Update}).Pull(t.Context(), "T-1"); err != nil || shown.Live || shown.State != forge.StateMerged {
 		t.Errorf("the record: %+v, %v", shown, err)
 	}
-	if c, err := s.Comment(t.Context(), "T-1", "good", "k"); err != nil || !c.Posted || c.URL == "" {
+	long := strings.Repeat("good ", 20000)
+	c, err := s.Comment(t.Context(), "T-1", long, "agent:ci", "k")
+	if err != nil || !c.Posted || c.URL == "" || !strings.Contains(fmt.Sprint(f.comments[0]["body"]), "\n\nby agent:ci") {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	// A forge that is down leaves the record as it was.
@@ -670,7 +679,7 @@ func TestLongTexts(t *testing.T) {
 		if name == "fits" && (title != in.Title || body != in.Body) {
 			t.Error("what fits is changed")
 		}
-		if c, err := s.Comment(t.Context(), "T-1", in.Body, "key"); err != nil || !c.Posted {
+		if c, err := s.Comment(t.Context(), "T-1", in.Body, "", "key"); err != nil || !c.Posted {
 			t.Errorf("%s: comment: %+v, %v", name, c, err)
 		} else if n := len(utf16.Encode([]rune(f.comments[0]["body"].(string)))); n > 65536 {
 			t.Errorf("%s: comment of %d characters", name, n)

@@ -105,6 +105,7 @@ type Request struct {
 	Title      string
 	Body       string
 	Repository string // OWNER/NAME; default that of the remote
+	Bound      bool   // a Repository that is not that of the remote is denied
 }
 
 // Opened is what Open did.
@@ -136,7 +137,7 @@ func (s *Service) Open(ctx context.Context, in Request) (out Opened, err error) 
 		Ticket: in.Ticket, Branch: work.Branch, Base: work.Base, Commit: work.Commit, Title: in.Title, Body: in.Body, State: StateOpen,
 		CreatedAt: now, UpdatedAt: now,
 	}
-	repo, reason, err := s.repository(in.Repository, work.Remote)
+	repo, reason, err := s.repository(in, work.Remote)
 	if err != nil {
 		return out, err
 	}
@@ -168,23 +169,28 @@ func (s *Service) Open(ctx context.Context, in Request) (out Opened, err error) 
 func same(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 // repository returns where the pull request belongs, or why it is only recorded.
-func (s *Service) repository(given, remote string) (r Repository, reason string, err error) {
-	switch {
-	case given != "":
-		if r, err = ParseRepository(given); err != nil || s.opt.Forge != nil {
+func (s *Service) repository(in Request, remote string) (r Repository, reason string, err error) {
+	if in.Repository != "" {
+		if r, err = ParseRepository(in.Repository); err != nil {
 			return r, "", err
 		}
-		fallthrough
-	case s.opt.Forge == nil:
+	}
+	if s.opt.Forge == nil {
 		return r, "no forge is configured: set forge.url", nil
+	}
+	own, found := RepositoryOf(s.opt.URL, remote)
+	switch {
+	case in.Repository != "" && in.Bound && (!found || !strings.EqualFold(own.String(), r.String())):
+		return r, "", &abi.Error{Code: abi.Denied, Permanent: true, Field: "repository",
+			Message: fmt.Sprintf("repository: %.200s is not the repository of ticket %s, and only a person opens its pull request elsewhere", r, in.Ticket), Hint: "leave repository out"}
+	case in.Repository != "" && !in.Bound:
+		return r, "", nil
 	case remote == "":
 		return r, "the repository has no remote", nil
+	case !found:
+		return r, fmt.Sprintf("the remote %.200s is not on the forge %s", remote, s.opt.URL), nil
 	}
-	r, ok := RepositoryOf(s.opt.URL, remote)
-	if !ok {
-		reason = fmt.Sprintf("the remote %.200s is not on the forge %s", remote, s.opt.URL)
-	}
-	return r, reason, nil
+	return own, "", nil
 }
 
 // Shown is a pull request as it is.
@@ -234,11 +240,16 @@ type Commented struct {
 }
 
 // Comment adds a comment to the pull request of a ticket. A call that is repeated with its
-// key within a day finds the comment.
-func (s *Service) Comment(ctx context.Context, ticket, body, key string) (out Commented, err error) {
-	if body = fit(body, maxComment, cutBody); strings.TrimSpace(body) == "" {
+// key within a day finds the comment. Its last line names by, if that is not empty.
+func (s *Service) Comment(ctx context.Context, ticket, body, by, key string) (out Commented, err error) {
+	if strings.TrimSpace(body) == "" {
 		return out, bad("body", "is missing")
 	}
+	signature := ""
+	if by != "" {
+		signature = "\n\nby " + by
+	}
+	body = fit(body, maxComment-len(signature), cutBody) + signature
 	r, err := s.record(ctx, ticket)
 	if err != nil {
 		return out, err

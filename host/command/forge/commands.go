@@ -34,14 +34,14 @@ type openIn struct {
 	Token      uint64 `json:"token,omitempty" jsonschema:"of the claim; that of the present one if not given"`
 	Title      string `json:"title" jsonschema:"becomes one line; cut to the 255 characters that forges take"`
 	Body       string `json:"body,omitempty" jsonschema:"in Markdown; cut to the 65,536 characters that forges take"`
-	Repository string `json:"repository,omitempty" jsonschema:"OWNER/NAME on the forge; that of the remote if not given"`
+	Repository string `json:"repository,omitempty" jsonschema:"OWNER/NAME on the forge; that of the remote if not given, and for models and agents always"`
 }
 
 func (f family) open(ctx context.Context, call *command.Call, in openIn) (forge.Opened, error) {
 	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return forge.Opened{}, err
 	}
-	return f.s.Open(ctx, forge.Request{Ticket: in.Ticket, Token: in.Token, Title: in.Title, Body: in.Body, Repository: in.Repository})
+	return f.s.Open(ctx, forge.Request{Ticket: in.Ticket, Token: in.Token, Title: in.Title, Body: in.Body, Repository: in.Repository, Bound: call.Bounded()})
 }
 
 type pullIn struct {
@@ -54,9 +54,20 @@ func (f family) pull(ctx context.Context, _ *command.Call, in pullIn) (forge.Sho
 
 type commentIn struct {
 	Ticket string `json:"ticket" jsonschema:"id of the ticket"`
+	Token  uint64 `json:"token,omitempty" jsonschema:"of the claim, which agents and models need"`
 	Body   string `json:"body" jsonschema:"in Markdown; cut to the 65,436 characters that forges take"`
 }
 
+// comment signs what an agent or model wrote, since the forge shows it as written by the person whose token it has.
 func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (forge.Commented, error) {
-	return f.s.Comment(ctx, in.Ticket, in.Body, call.Key)
+	if call.Bounded() { // steps of a person say themselves on which tickets they comment
+		if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
+			return forge.Commented{}, err
+		}
+	}
+	by := ""
+	if call.Share() != "" {
+		by = call.Who()
+	}
+	return f.s.Comment(ctx, in.Ticket, in.Body, by, call.Key)
 }
