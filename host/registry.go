@@ -55,6 +55,7 @@ func (h *Host) openRegistry() (*command.Registry, error) {
 			Worktree: func(folder string) string { return h.worktrees.GitDir(folder) }, // they are opened later
 			Check:    h.confining.checkRepository,
 			HoldTree: h.confining.holdTree,
+			OfTicket: h.isBranchOfTicket,
 		}),
 		data.Commands(data.Options{
 			Definitions: (*definitions)(h),

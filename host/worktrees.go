@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/checkpoint"
 	"github.com/sentinel-runtime/sentinel/host/command"
@@ -75,6 +77,36 @@ func (h *Host) holder(ctx context.Context, call *command.Call, id string, token 
 		return call.TokenMissing()
 	}
 	return h.updateTickets(ctx, func(tx ticket.Tx) error { return h.tickets.CheckHolder(ctx, tx, id, token, call.Claimant()) })
+}
+
+// isBranchOfTicket reports whether a branch is, or may become, that of a ticket which was not cancelled, in whatever
+// repository. File systems ignore case.
+func (h *Host) isBranchOfTicket(ctx context.Context, branch string) (found bool, err error) {
+	trees, err := h.worktrees.List() // with the branches of tickets that name none
+	if err != nil {
+		return false, err
+	}
+	if worktree.MayBeOfTicket(branch) || slices.ContainsFunc(trees, func(w worktree.Worktree) bool { return strings.EqualFold(w.Branch, branch) }) {
+		return true, nil
+	}
+	filter := ticket.Filter{Limit: 200}
+	for {
+		var page ticket.List
+		err := h.updateTickets(ctx, func(tx ticket.Tx) (err error) {
+			page, err = h.tickets.List(ctx, tx, filter)
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+		of := func(t ticket.View) bool {
+			return t.State != ticket.Cancelled && strings.EqualFold(t.BranchName, branch)
+		}
+		if found = slices.ContainsFunc(page.Tickets, of); found || page.Next == "" {
+			return found, nil
+		}
+		filter.After = page.Next
+	}
 }
 
 // completeTicket reports work as finished while its branch stays where it is: a commit that is

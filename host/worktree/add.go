@@ -118,6 +118,11 @@ func (in *Add) check(repo, branch string) error {
 // branchFolder is the first part of the branches of tickets.
 const branchFolder = "sentinel"
 
+// MayBeOfTicket reports whether a branch has a name that the branch of a ticket gets by itself. File systems ignore case.
+func MayBeOfTicket(branch string) bool {
+	return strings.HasPrefix(strings.ToLower(branch)+"/", branchFolder+"/")
+}
+
 // AgentMayName reports whether an agent may name a branch for a ticket: that of the ticket, or any that an agent may name.
 func AgentMayName(branch, ticket string) bool {
 	return branch == BranchOf(ticket) || gitsource.AgentMayName(branch)

@@ -35,6 +35,9 @@ type Options struct {
 	// HoldTree keeps confined commands that can write a work tree from being executed until release is
 	// called; the error is conflict if one is. Default: there are none.
 	HoldTree func(folder string) (release func(), err error)
+	// OfTicket reports whether a branch is, or may become, that of a ticket: models and agents push it with the commands
+	// that compare it with what was verified. Default: none is.
+	OfTicket func(ctx context.Context, branch string) (bool, error)
 }
 
 // Commands returns the family. Without a git on the machine its calls fail
@@ -49,11 +52,14 @@ func Commands(opt Options) []command.Command {
 	if opt.HoldTree == nil {
 		opt.HoldTree = func(string) (func(), error) { return func() {}, nil }
 	}
+	if opt.OfTicket == nil {
+		opt.OfTicket = func(context.Context, string) (bool, error) { return false, nil }
+	}
 	if opt.Program == "" {
 		opt.Program = gitexec.LookPath()
 	}
 	git := gitexec.Runner{Program: opt.Program}
-	g := &runner{Runner: git, rules: opt.Rules, worktree: opt.Worktree, check: opt.Check, holdTree: opt.HoldTree, source: &gitsource.Mirrors{Git: git, Read: opt.Read}}
+	g := &runner{Runner: git, rules: opt.Rules, worktree: opt.Worktree, check: opt.Check, holdTree: opt.HoldTree, ofTicket: opt.OfTicket, source: &gitsource.Mirrors{Git: git, Read: opt.Read}}
 	return []command.Command{
 		command.New("code/git", "Work on the git repository of the workspace: status, diff, log, show, add, commit, push, pull, fetch, branch, checkout, init.",
 			// ByName: checkout and pull write any file of a commit, those that models may not write included.
@@ -175,7 +181,7 @@ func (g *runner) run(ctx context.Context, call *command.Call, in request) (Resul
 	case "commit":
 		err = r.commit(ctx, in, &out)
 	case "push":
-		err = r.push(ctx, in, &out)
+		err = r.push(ctx, in, call.Bounded(), &out)
 	case "pull", "fetch":
 		err = r.pull(ctx, in, &out)
 	case "branch":

@@ -153,11 +153,23 @@ func (r *repository) service(ctx context.Context, remote, kind string, push bool
 }
 
 // push pushes one branch to the branch it tracks, or to one of its own name.
-// A remote that refuses is a result.
-func (r *repository) push(ctx context.Context, in request, out *Result) error {
+// A remote that refuses is a result. A bounded caller pushes no branch of a ticket: its commit may be another one than
+// was verified.
+func (r *repository) push(ctx context.Context, in request, bounded bool, out *Result) error {
 	t, err := r.target(ctx, in)
 	if err != nil {
 		return err
+	}
+	for _, name := range []string{t.branch, t.there} {
+		if !bounded {
+			break
+		}
+		if taken, err := r.g.ofTicket(ctx, name); err != nil {
+			return err
+		} else if taken {
+			return &abi.Error{Code: abi.Denied, Permanent: true, Field: "branch", Message: fmt.Sprintf("git push: branch %q is or may become that of a ticket, and is pushed only as it was verified", name),
+				Hint: "worktree/push pushes the commit for which verify/run passed, and ticket/complete reports it; for other work, push a branch of another name"}
+		}
 	}
 	service, err := r.service(ctx, t.remote, "receive-pack", true)
 	if err != nil {

@@ -21,11 +21,12 @@ import (
 type runner struct {
 	gitexec.Runner
 	rules    command.FileRules
-	worktree func(folder string) string                      // [Options.Worktree]
-	check    func(folder string) error                       // [Options.Check]
-	holdTree func(folder string) (release func(), err error) // [Options.HoldTree]
-	trees    *[]func()                                       // releases of those that the call holds
-	source   *gitsource.Mirrors                              // opens repositories; it has no mirrors
+	worktree func(folder string) string                             // [Options.Worktree]
+	check    func(folder string) error                              // [Options.Check]
+	holdTree func(folder string) (release func(), err error)        // [Options.HoldTree]
+	trees    *[]func()                                              // releases of those that the call holds
+	ofTicket func(ctx context.Context, branch string) (bool, error) // [Options.OfTicket]
+	source   *gitsource.Mirrors                                     // opens repositories; it has no mirrors
 }
 
 // repository is the repository of one call, found safe to work on.
