@@ -137,3 +137,51 @@ func TestRunsOfGatesGoOn(t *testing.T) {
 		t.Errorf("stop by the agent that started it: %v", err)
 	}
 }
+
+// TestAgentsAnswerNotInAdvance: what happens to calls in doubt of a run, a person says, also when it starts.
+func TestAgentsAnswerNotInAdvance(t *testing.T) {
+	h := open(t, host.Options{})
+	define(t, h, "doubt", `"steps": [{"type": "set", "values": {"a": 1}}]`)
+	own := json.RawMessage(`{"name": "own", "steps": [{"type": "sentinel", "definition": {"$ref": "doubt"}}]}`)
+	for _, name := range []string{"sentinel/start", "sentinel/run"} {
+		for _, params := range []map[string]any{{"sentinelId": "doubt"}, {"definition": own}} {
+			for answer, denied := range map[string]bool{"retry": true, "fail": true, "ask": false} {
+				params["onInterrupt"] = answer
+				err := callBy(t, h, command.ByAgent, name, params)
+				if abi.CodeOf(err) == abi.Denied != denied || !denied && err != nil {
+					t.Errorf("%s %v by an agent: %v", name, params, err)
+				}
+				if err := callBy(t, h, command.ByUser, name, params); err != nil {
+					t.Errorf("%s %v by a person: %v", name, params, err)
+				}
+			}
+		}
+	}
+}
+
+// TestAgentsPushNoBranchOfATicket: code/git of an agent would publish a commit of a ticket that was not verified. It
+// pushes other branches, and a person all.
+func TestAgentsPushNoBranchOfATicket(t *testing.T) {
+	ws, git := project(t)
+	remote := t.TempDir()
+	git("init", "-q", "--bare", remote)
+	git("remote", "add", "origin", remote)
+	h := open(t, host.Options{Workspace: ws})
+	must(t, h, "ticket/create", `{"title": "a", "branch_name": "work/taken"}`, nil)
+	git("branch", "local")
+	git("config", "branch.local.remote", "origin")
+	git("config", "branch.local.merge", "refs/heads/work/taken")
+	for branch, denied := range map[string]bool{"sentinel/T-1": true, "work/taken": true, "local": true, "work/free": false} {
+		if branch != "local" {
+			git("branch", branch)
+		}
+		push := map[string]any{"operation": "push", "branch": branch}
+		err := callBy(t, h, command.ByAgent, "code/git", push)
+		if (abi.CodeOf(err) == abi.Denied) != denied || !denied && err != nil || denied && !strings.Contains(abi.As(err).Hint, "ticket/complete") {
+			t.Errorf("push of %s by an agent: %v", branch, err)
+		}
+		if err := callBy(t, h, command.ByUser, "code/git", push); err != nil {
+			t.Errorf("push of %s by a person: %v", branch, err)
+		}
+	}
+}

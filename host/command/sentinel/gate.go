@@ -25,7 +25,7 @@ func (f family) keepsGatesAround(call *command.Call, run runtime.RunInfo, below 
 	if !call.Bounded() || f.opt.Gate == nil {
 		return nil
 	}
-	kept := map[sentinels.ID]bool{} // without an error
+	kept := map[sentinels.ID]bool{} // was compared
 	keeps := func(r runtime.RunInfo) error {
 		if kept[r.Sentinel] || free(r) {
 			return nil

@@ -33,6 +33,18 @@ type startIn struct {
 	OnInterrupt string `json:"onInterrupt,omitempty" jsonschema:"for calls in doubt where neither a step nor the definition decides" enum:"retry,fail,ask"`
 }
 
+// answers returns the error of a caller that decides in advance about calls in doubt, which are questions to persons.
+// The setting also holds for the sentinels of persons that a definition of the caller starts.
+func (in startIn) answers(call *command.Call, id sentinels.ID) error {
+	if answer := sentinels.Interrupt(in.OnInterrupt); answer == "" || answer == sentinels.InterruptAsk || !setsInputsOnly(call) {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Denied, Permanent: true, Field: "onInterrupt", Message: fmt.Sprintf("start %s: only a person says what happens to its calls in doubt", id),
+		Hint: "leave onInterrupt out: a person is asked, unless the definition decides",
+	}
+}
+
 type forceIn struct {
 	Force bool `json:"force,omitempty" jsonschema:"start beside active runs, whatever concurrency of the definition says; for persons"`
 }
@@ -68,6 +80,9 @@ func (f family) start(ctx context.Context, call *command.Call, in startIn) (runO
 func (f family) begin(ctx context.Context, call *command.Call, in startIn, child bool) (runOut, error) {
 	def, revision, origin, named, err := f.startable(ctx, call, in)
 	if err != nil {
+		return runOut{}, err
+	}
+	if err := in.answers(call, def.ID); err != nil {
 		return runOut{}, err
 	}
 	opt := runtime.StartOptions{
