@@ -133,7 +133,11 @@ func Failed(operation string, r Repository, field, branch string, a gitexec.Answ
 		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: "repo_url", Message: fmt.Sprintf("%s is not a git repository", r.Local)}
 	}
 	if strings.Contains(lower, "remote branch") && strings.Contains(lower, "not found") || strings.Contains(lower, "couldn't find remote ref") {
-		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: field, Message: fmt.Sprintf("branch %s is not in %s", branch, r.URL), Hint: "push it first"}
+		hint := "push it first"
+		if r.Local != "" {
+			hint = "make it there first, with git branch"
+		}
+		return &abi.Error{Code: abi.NotFound, Permanent: true, Field: field, Message: fmt.Sprintf("branch %s is not in %s", branch, r.URL), Hint: hint}
 	}
 	if e := gitexec.Refusal(operation, a); e != nil {
 		e.Field = "repo_url"
