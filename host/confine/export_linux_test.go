@@ -51,6 +51,9 @@ func ExactMemory(dir string, limit, grown uint64) uint64 {
 	return w.exactMemory([]process{{dir: dir, tasks: dir + "/task/"}}, grown, 0)
 }
 
+// Ends reports whether a process with a folder as in /proc ends or has ended.
+func Ends(dir string) bool { return process{dir: dir, tasks: dir + "/task/"}.isEnding() }
+
 // Sockets returns the Unix sockets below a folder.
 func Sockets(folder string) []string { return sockets([]string{folder}) }
 

@@ -43,6 +43,10 @@ func (r *runnable) openFilesOf(list []process) openFiles {
 		}
 		list, _ := dir.Readdirnames(maxOpenFiles) // what was read counts
 		dir.Close()
+		// The superuser may list the files of a process that others may not look into, and sees no more of them. It may
+		// have none in its table, but in a call.
+		_, err = os.Readlink(process.dir + "/exe")
+		f.unseen = f.unseen || err != nil && !hasEnded(err) && !process.isEnding()
 		if f.count += len(list); f.count >= maxOpenFiles {
 			f.unseen = true
 			return f
@@ -51,8 +55,9 @@ func (r *runnable) openFilesOf(list []process) openFiles {
 		f.unseen = f.unseen || closed
 		for _, name := range list {
 			var s unix.Stat_t
-			if unix.Stat(process.dir+"/fd/"+name, &s) != nil {
-				continue // closed
+			if err := unix.Stat(process.dir+"/fd/"+name, &s); err != nil { // closed, if it is missing
+				f.unseen = f.unseen || !hasEnded(err) && !process.isEnding()
+				continue
 			}
 			id, kind := inode{s.Dev, s.Ino}, s.Mode&unix.S_IFMT
 			if seen[id] || kind == unix.S_IFREG && s.Nlink > 0 || kind != unix.S_IFREG && kind != unix.S_IFSOCK && kind != unix.S_IFIFO {
@@ -234,7 +239,8 @@ func openFilesOfMachine(table *os.File) (now, most uint64) {
 }
 
 // epollWatches counts the watches of epoll that processes have, and stops beyond most. An epoll instance
-// that several processes or descriptors share counts for each: nothing shows that it is the same one.
+// that several processes or descriptors share counts for each: nothing shows that it is the same one. Of those
+// that cannot be read it counts none: openFilesOf says that there may be some.
 func epollWatches(list []process, most uint64) (n uint64) {
 	buffer := make([]byte, 64<<10)
 	for _, process := range list {

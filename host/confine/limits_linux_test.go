@@ -177,7 +177,7 @@ func TestLimitsOfTheWhole(t *testing.T) {
 			t.Errorf("%s", describe(r))
 		}
 	})
-	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "memfd in a message that waits", "memfd in a call that is not executed", "memfd with one page mapped", "shared with one page mapped", "sockets in poll", "page tables", "sockets", "semaphores"} {
+	for _, what := range []string{"private", "shared", "memfd on its way", "memfd in a call", "memfd in a message that waits", "memfd in a call that is not executed", "memfd with one page mapped", "shared with one page mapped", "sockets in poll", "page tables", "sockets", "sockets of a process that others may not look into", "semaphores"} {
 		t.Run(what, func(t *testing.T) {
 			if r := execute(t, taking(t, "take", what)); !strings.Contains(r.Limit, "memory") {
 				t.Errorf("%s", describe(r))
@@ -388,6 +388,31 @@ func TestLargePageTables(t *testing.T) {
 		const machine = 1 << 45
 		if n := confine.ExactMemory(dir, 1<<50, machine); n >= machine != c.whole || n >= 2*machine {
 			t.Errorf("%d KiB of page tables: %d bytes", c.tables, n)
+		}
+	}
+}
+
+// A process has ended, or ends, by what the kernel says of its threads. One without memory may keep its files.
+func TestProcessEnds(t *testing.T) {
+	const first, exiting, second = "7 (a) b) Z 1 7 7 0 -1 4228108 0 0", "8 (a b) D 1 7 7 0 -1 4194308 0 0", "8 (a b) S 1 7 7 0 -1 4194560 0 0"
+	for _, c := range []struct {
+		threads []string
+		ends    bool
+	}{{nil, true}, {[]string{first}, true}, {[]string{first, exiting}, true}, {[]string{first, ""}, true}, {[]string{first, second}, false}} {
+		dir := t.TempDir()
+		for i, stat := range c.threads {
+			thread := filepath.Join(dir, "task", fmt.Sprint(7+i))
+			if err := os.MkdirAll(thread, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range map[string]string{"stat": stat, "statm": "0 0 0 0 0 0 0\n"} {
+				if err := os.WriteFile(filepath.Join(thread, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if ends := confine.Ends(dir); ends != c.ends {
+			t.Errorf("%q: ends: %t", c.threads, ends)
 		}
 	}
 }
@@ -791,7 +816,10 @@ func take(what string) {
 			sum += b[i]
 		}
 		runtime.KeepAlive(sum)
-	case "sockets":
+	case "sockets", "sockets of a process that others may not look into":
+		if what != "sockets" {
+			fail(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+		}
 		b := make([]byte, 64<<10)
 		for n := 0; n < length; {
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)

@@ -463,12 +463,19 @@ func processes() (list []process) {
 	return list
 }
 
-// isEnding reports whether a process ends or has ended: no thread of it has memory. The kernel then lets only
-// the superuser read which files it has, and takes these from it next.
+// isEnding reports whether a process ends or has ended: all threads of it do. The kernel then lets only the superuser read
+// which files it has, and takes these from it next. That it has no memory says nothing: another process that shares its
+// memory may have unmapped all, and it keeps its files.
 func (p process) isEnding() bool {
+	const state, flags, exiting = 0, 6, 0x4 // places behind the name, and PF_EXITING
+	var buffer [1024]byte
 	return !slices.ContainsFunc(names(p.tasks), func(thread string) bool {
-		_, has := privateMemory(p.tasks + thread)
-		return has
+		text := readInto(buffer[:], p.tasks+thread+"/stat")
+		f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		if len(f) <= flags { // it has ended
+			return false
+		}
+		return !bytes.ContainsAny(f[state], "XZ") && number(f[flags])&exiting == 0
 	})
 }
 
