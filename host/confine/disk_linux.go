@@ -47,63 +47,112 @@ func (p *plan) watcher() *watcher {
 	return w
 }
 
-// watchDisk ends a command that exceeds the limit of disk. To walk its folders takes long, so
-// that is done when the free space of a disk has changed, and at most a twentieth of the time.
+// watchDisk ends a command that exceeds the limit of disk.
 func (w *watcher) watchDisk() {
-	disks, limit := w.begun.disks, w.limits.Disk
-	last := make([]uint64, len(disks))
-	for i, d := range disks {
-		last[i] = d.free
+	for d := (diskWatch{watcher: w}); ; time.Sleep(pause) {
+		if limit := d.exceeds(); limit != "" {
+			w.end(limit)
+			return
+		}
 	}
-	var changed bool
-	var rest time.Duration
-	for next := time.Now(); ; time.Sleep(max(pause, rest)) {
-		fallen := uint64(0)
-		rest = 0
-		for i, d := range disks {
-			now := diskOf(d.dir)
-			free := now.free
-			switch {
-			case free < minFree && free < d.free:
-				w.end(fmt.Sprintf("less than %s of disk are free", size(minFree)))
-				return
-			case now.inodes < now.inodesLeft() && now.inodes < d.inodes:
-				w.end(fmt.Sprintf("less than %d more files fit on the disk", now.inodesLeft()))
-				return
-			}
-			changed, fallen = changed || free != last[i], max(fallen, grown(free, d.free))
-			last[i] = free
-		}
-		// A disk that has lost as much as the command may take is looked at in any case.
-		if fallen < limit && (!changed || time.Now().Before(next)) {
-			continue
-		}
-		began := time.Now()
-		u := w.used(fallen > limit)
-		changed, rest = false, time.Since(began)
-		next = time.Now().Add(20 * rest)
+}
+
+// A diskWatch is what looks at disks know of each other.
+type diskWatch struct {
+	*watcher
+	free    []uint64    // bytes of each disk at the last look
+	changed bool        // since the last walk began
+	walk    *folderWalk // that goes on; nil for none
+	next    time.Time   // of a walk without a ground
+	atOnce  time.Time   // of one with a ground
+}
+
+// longestWalk is how long a walk of the folders of a command may last until what their disks lose in it counts as the command's.
+const longestWalk = 10 * time.Second
+
+// A folderWalk finds out what a command has in its folders. The command can make it last.
+type folderWalk struct {
+	began  time.Time
+	fallen uint64     // the free bytes that a disk had lost then
+	used   chan usage // at its end
+}
+
+// exceeds returns the limit of disk that the command exceeds. To walk its folders takes long, so
+// that is done beside this look, when the free space of a disk has changed, and at most a twentieth of the time.
+func (w *diskWatch) exceeds() string {
+	fallen := uint64(0)
+	for i, d := range w.begun.disks {
+		now := diskOf(d.dir)
 		switch {
-		case u.bytes > limit, fallen > limit && u.unseen:
-			w.end(fmt.Sprintf("its files have more than %s", size(limit)))
-			return
-		case u.files > maxFiles:
-			w.end(fmt.Sprintf("it has made more than %d files", maxFiles))
-			return
+		case now.free < minFree && now.free < d.free:
+			return fmt.Sprintf("less than %s of disk are free", size(minFree))
+		case now.inodes < now.inodesLeft() && now.inodes < d.inodes:
+			return fmt.Sprintf("less than %d more files fit on the disk", now.inodesLeft())
+		}
+		if i == len(w.free) {
+			w.free = append(w.free, d.free)
+		}
+		w.changed = w.changed || now.free != w.free[i]
+		w.free[i], fallen = now.free, max(fallen, grown(now.free, d.free))
+	}
+	limit := w.limits.Disk
+	exceeded := fmt.Sprintf("its files have more than %s", size(limit))
+	if w.walk != nil {
+		select {
+		case u := <-w.walk.used:
+			lasted := time.Since(w.walk.began)
+			w.atOnce, w.next = time.Now().Add(lasted), time.Now().Add(20*lasted)
+			switch {
+			case u.bytes > limit, w.walk.fallen > limit && u.unseen:
+				return exceeded
+			case u.files > maxFiles:
+				return fmt.Sprintf("it has made more than %d files", maxFiles)
+			}
+			w.walk = nil
+		default:
+			if time.Since(w.walk.began) > longestWalk && grown(w.walk.fallen, fallen) > limit {
+				return exceeded
+			}
+			return ""
 		}
 	}
+	// A disk that has lost as much as the command may take is looked at in any case.
+	if now := time.Now(); now.Before(w.atOnce) || fallen < limit && (!w.changed || now.Before(w.next)) {
+		return ""
+	}
+	walk := &folderWalk{began: time.Now(), fallen: fallen, used: make(chan usage, 1)}
+	w.walk, w.changed = walk, false
+	go func() { walk.used <- w.used(fallen > limit) }()
+	return ""
 }
 
 // A usage is what a command has on the disks of its folders.
 type usage struct {
 	bytes, files uint64
 	unseen       bool // there may be more
+
+	since, began time.Time // when the command and this walk began, on the clock of the file system
+	most         uint64    // bytes that the command may have: a walk that has found more ends
+	met          map[folderID]bool
 }
+
+// newUsage returns that of a walk that begins now.
+func newUsage(since time.Time, most uint64) usage {
+	return usage{since: since, began: time.Now().Add(-10 * time.Millisecond), most: most, met: map[folderID]bool{}}
+}
+
+// exceeds reports whether there is more than the command may have.
+func (u *usage) exceeds() bool { return u.bytes > u.most || u.files > maxFiles }
 
 // used returns what was made or changed since the command began. That is the time of an inode,
 // which a process cannot choose.
-func (w *watcher) used(closely bool) (u usage) {
+func (w *watcher) used(closely bool) usage {
+	u := newUsage(w.begun.now, w.limits.Disk)
 	for _, dir := range w.folders {
-		u.walk(unix.AT_FDCWD, dir, w.begun.now, maxLevels)
+		u.walk(unix.AT_FDCWD, dir, maxLevels)
+	}
+	if u.exceeds() {
+		return u
 	}
 	w.onMain(func() {
 		list := processes()
@@ -120,8 +169,9 @@ func (w *watcher) used(closely bool) (u usage) {
 }
 
 // walk adds what is in a folder. It goes by descriptors, since paths may be longer than the system
-// opens.
-func (u *usage) walk(parent int, name string, since time.Time, levels int) {
+// opens. A folder that was moved since the walk began is not walked again: a command that moves
+// folders to where the walk has not been could keep it from its end.
+func (u *usage) walk(parent int, name string, levels int) {
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 	if parent != unix.AT_FDCWD {
 		flags |= unix.O_NOFOLLOW
@@ -138,9 +188,17 @@ func (u *usage) walk(parent int, name string, since time.Time, levels int) {
 		u.unseen = true
 		return
 	}
+	id := folderID{Device: uint64(top.Dev), Inode: top.Ino} //nolint:unconvert // its type depends on the processor
+	if u.met[id] && !time.Unix(top.Ctim.Unix()).Before(u.began) {
+		return
+	}
+	u.met[id] = true
 	for {
 		names, err := dir.Readdirnames(1000)
 		for _, name := range names {
+			if u.exceeds() {
+				return
+			}
 			var s unix.Stat_t
 			if err := unix.Fstatat(fd, name, &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 				u.unseen = u.unseen || err != unix.ENOENT
@@ -150,12 +208,12 @@ func (u *usage) walk(parent int, name string, since time.Time, levels int) {
 			if isFolder && s.Dev != top.Dev { // a cache of the user
 				continue
 			}
-			if !time.Unix(s.Ctim.Unix()).Before(since) {
+			if !time.Unix(s.Ctim.Unix()).Before(u.since) {
 				u.files++
 				u.bytes += uint64(s.Blocks) * 512 / max(uint64(s.Nlink), 1) //nolint:unconvert // its type depends on the processor
 			}
 			if isFolder {
-				u.walk(fd, name, since, levels-1)
+				u.walk(fd, name, levels-1)
 			}
 		}
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Lower makes this machine one without namespaces, or with an older version of Landlock, 0 for
@@ -43,6 +45,23 @@ func LimitDuringALook(memory uint64, waits bool) string {
 		w.closer.mayWait.Store(1)
 	}
 	return w.exceeds(time.Now())
+}
+
+// DiskDuringAWalk returns the limit of disk that a command with one folder exceeds during a walk that has lasted so long,
+// after which its disk has lost so many bytes.
+func DiskDuringAWalk(dir string, lasts time.Duration, limit, lost uint64) string {
+	d := diskOf(dir)
+	d.free += lost
+	w := &watcher{limits: Limits{Disk: limit}, begun: beginning{disks: []disk{d}}}
+	walk := &folderWalk{began: time.Now().Add(-lasts), used: make(chan usage)}
+	return (&diskWatch{watcher: w, walk: walk}).exceeds()
+}
+
+// FilesOf returns how many files a walk of a folder finds until there are more than so many bytes.
+func FilesOf(dir string, most uint64) uint64 {
+	u := newUsage(time.Time{}, most)
+	u.walk(unix.AT_FDCWD, dir, maxLevels)
+	return u.files
 }
 
 // ExactMemory returns the memory of one process with a folder as in /proc, where that of the machine has grown so much.
