@@ -707,6 +707,36 @@ func TestQuestionsShowInputsOfAgents(t *testing.T) {
 	}
 }
 
+// TestQuestionsShowInputsOfModels: what a model in the run of a person starts asks with the inputs that it gave, and says that
+// a model started it, also without inputs; it stands behind what persons caused.
+func TestQuestionsShowInputsOfModels(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "deploy", "inputs": {"target": {"default": "staging"}}, "steps": [{"id": "gate", "type": "approve", "prompt": "Deploy?"}]}}`, nil)
+	for params, lines := range map[string]string{
+		`{"sentinelId": "deploy", "inputs": {"target": "PROD"}}`: `input "target", given by model: "PROD"`,
+		`{"sentinelId": "deploy"}`:                               "",
+	} {
+		out, err := h.Commands().Call(t.Context(), &command.Call{Command: "sentinel/start", Params: json.RawMessage(params), By: command.ByModel, Tools: []string{"sentinel/start"}, Workspace: t.TempDir()})
+		var made struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal(out, &made)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q := asked(t, h, made.Run, ""); q.Origin != "started by model" || q.OriginBy != "model" {
+			t.Errorf("%s: origin %q by %q", params, q.Origin, q.OriginBy)
+		}
+		if shown := linesOfQuestion(t, h, made.Run); shown != lines {
+			t.Errorf("%s: lines %q, want %q", params, shown, lines)
+		}
+	}
+	var out struct{ Entries []struct{ By string } }
+	if must(t, h, "inbox/list", map[string]any{"by": "model"}, &out); len(out.Entries) != 2 {
+		t.Errorf("of models: %+v", out)
+	}
+}
+
 // TestLongInputsOfAgents: a question shows inputs of an agent of 64 KiB whole. With longer ones in the run, or in one above
 // it, no approval is asked for, since the person would not see what is approved; a run without one may have them.
 func TestLongInputsOfAgents(t *testing.T) {

@@ -30,8 +30,8 @@ type PendingDecision struct {
 	// with its source, the agent or model behind that, and the sentinels on the way. Empty for a
 	// run that a person or a trigger started by itself.
 	Origin string `json:"origin,omitempty"`
-	// OriginBy is the agent for which the event was emitted that the run or one above it handles, or "model". Empty
-	// for any other run, also for one of an agent.
+	// OriginBy is the agent for which the event was emitted that the run or one above it handles, or that started one of
+	// them or gave it inputs; or "model". Empty for any other run.
 	OriginBy string `json:"originBy,omitempty"`
 }
 

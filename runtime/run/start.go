@@ -48,6 +48,9 @@ type StartOptions struct {
 	// As is for whom the run executes: a persona, or the name of an agent. Child runs
 	// have it too, and $PERSONA_ID is it. Default: what the definition has as createdBy.
 	As string
+	// GivenBy is the agent ("agent:ci") or model ("model") that starts the run and gives its inputs, where neither Within
+	// nor As says so, as for a model in the run of a person. Default: what these say.
+	GivenBy string
 	// Overlap is what happens while other runs of the sentinel are active: with skip the start is the
 	// error conflict, with queue the run begins when those before it have ended, with restart they
 	// are stopped first. It does not count for a child. Default: the run begins beside them.

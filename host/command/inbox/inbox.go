@@ -89,7 +89,7 @@ type Entry struct {
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
-	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a run: the inputs that an agent gave, and of a fork in which one changed steps the difference to the other run"`
+	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a run: the inputs and event that an agent or model gave, and of a fork in which one changed steps the difference to the other run"`
 	Pin   map[string]any `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
 	others     bool                     // caused by an agent or a model, By: after those of persons, however many there are
@@ -211,7 +211,7 @@ func (f family) runs() ([]Entry, error) {
 			entry.By = cmp.Or(r.By, d.OriginBy)
 			entry.others = entry.By != ""
 			asked := entry
-			if r.RetryOf != "" || r.Edit != 0 || r.Parent != "" || r.By != "" {
+			if r.RetryOf != "" || r.Edit != 0 || r.Parent != "" || entry.By != "" {
 				asked.difference = func() ([]string, error) { return f.ofOthers(r.ID) }
 			}
 			if d.Expired(time.Now()) {

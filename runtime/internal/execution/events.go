@@ -1,7 +1,10 @@
 package execution
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
@@ -49,6 +52,9 @@ func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string)
 	if revision.AgentOf(begin.As) != "" {
 		parts = append(parts, "started for "+begin.As)
 	}
+	if begin.GivenBy != "" && begin.GivenBy != begin.As {
+		parts = append(parts, "started by "+begin.GivenBy)
+	}
 	if event != nil && (event.By != "" || event.Source != "") {
 		text := fmt.Sprintf("event %q from %s", event.Name, event.Source)
 		if event.By != "" && event.By != event.Source {
@@ -63,15 +69,18 @@ func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string)
 	return strings.Join(parts, "; ")
 }
 
-// originBy returns for whom the event was emitted that the run handles in this iteration, or one of the runs above it, see
+// originBy returns the agent or model that gave the run, or one of those above it, what it works with, see
 // [run.PendingDecision].
 func (r *liveRun) originBy() string {
 	for at := r; at != nil; at = at.parent {
 		at.mu.Lock()
 		e := at.folded.Event
 		at.mu.Unlock()
-		if e != nil && e.By != "" {
-			return e.By
+		if by := cmp.Or(givesEvent(e), at.begin.GivenBy); by != "" {
+			return by
+		}
+		for _, name := range slices.Sorted(maps.Keys(at.begin.InputsBy)) {
+			return at.begin.InputsBy[name]
 		}
 	}
 	return ""
@@ -101,6 +110,18 @@ func (ex *Executor) causedBy(opt startOptions) string {
 		return by
 	}
 	return from.EventsBy()
+}
+
+// givesEvent returns the agent or model for which an event was emitted, or one of those that a debounce joined with it.
+func givesEvent(e *sentinels.Event) string {
+	if e == nil {
+		return ""
+	}
+	by := e.By
+	for _, other := range e.Batch {
+		by = cmp.Or(by, other.By)
+	}
+	return by
 }
 
 // Chain is Runtime.Chain of package runtime.

@@ -55,7 +55,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	by := emitsFor(opt.As, opt.Within != nil)
-	start.inputsBy = maps.Clone(p.begin.InputsBy)
+	start.GivenBy, start.inputsBy = by, maps.Clone(p.begin.InputsBy)
 	if start.inputsBy == nil {
 		start.inputsBy = map[string]string{}
 	}

@@ -130,7 +130,7 @@ func (opt *startOptions) byPerson() bool {
 
 // maker returns the agent or model that starts the run, or whose run does; "" for a person.
 func (opt *startOptions) maker() string {
-	if by := emitsFor(opt.As, opt.Within != nil); by != "" || opt.parent == nil {
+	if by := cmp.Or(emitsFor(opt.As, opt.Within != nil), opt.GivenBy); by != "" || opt.parent == nil {
 		return by
 	}
 	return emitsFor(opt.parent.begin.As, opt.parent.begin.Within != nil)
@@ -371,7 +371,7 @@ func (ex *Executor) adoptLocked(r *liveRun) error {
 // runStart returns the first record of a run of def, whose JSON is canonical.
 func (ex *Executor) runStart(def *sentinels.Definition, canonical []byte, opt startOptions) (begin *journal.RunStartBody, err error) {
 	begin = &journal.RunStartBody{
-		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event,
+		Sentinel: cmp.Or(opt.identity, def.ID), Hash: def.Hash(), Revision: opt.Revision, Pinned: opt.Pinned, Event: opt.Event, GivenBy: opt.GivenBy,
 		Seed: newSeed(), EventCursor: ex.svc.Events.End(), RunEventCursor: ex.svc.RunEvents.End(), Interrupt: opt.OnInterrupt, As: opt.As, Trigger: opt.trigger, Fork: opt.fork, Overlap: opt.Overlap,
 		CausedBy: ex.causedBy(opt),
 	}

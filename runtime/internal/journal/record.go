@@ -139,6 +139,7 @@ type RunStartBody struct {
 	Pinned         bool                       `json:"pin,omitempty"`
 	Inputs         Value                      `json:"in,omitzero"`
 	InputsBy       map[string]string          `json:"inby,omitempty"` // of inputs that an agent or a model gave: by name, which
+	GivenBy        string                     `json:"gb,omitempty"`   // agent or model that started the run
 	Event          *sentinels.Event           `json:"event,omitempty"`
 	Workspace      string                     `json:"ws"`
 	Parent         sentinels.RunID            `json:"parent,omitempty"`
