@@ -24,9 +24,9 @@ func TestPipesAreRefused(t *testing.T) {
 	}
 }
 
-// TestUndoKeepsSpecialFilesMadeAnew: a pipe or socket that the user has made in place of that of the task is a
+// TestUndoKeepsSpecialFilesMadeAgain: a pipe or socket that the user has made in place of that of the task is a
 // conflict, while that of the task is removed.
-func TestUndoKeepsSpecialFilesMadeAnew(t *testing.T) {
+func TestUndoKeepsSpecialFilesMadeAgain(t *testing.T) {
 	f := newFolder(t, checkpoint.Options{})
 	pipe := func(name string) {
 		if err := syscall.Mkfifo(f.path(name), 0o600); err != nil {
@@ -34,17 +34,17 @@ func TestUndoKeepsSpecialFilesMadeAnew(t *testing.T) {
 		}
 	}
 	f.create("r", checkpoint.Begin)
-	pipe("anew")
+	pipe("again")
 	pipe("of the task")
 	f.create("r", checkpoint.End)
-	f.remove("anew")
+	f.remove("again")
 	pipe("other") // so that the next one has another inode also where they are used again
-	pipe("anew")
+	pipe("again")
 	r := f.restore("r", false)
-	if r.Success || len(r.Conflicts) != 1 || r.Conflicts[0].Path != "anew" {
+	if r.Success || len(r.Conflicts) != 1 || r.Conflicts[0].Path != "again" {
 		t.Errorf("%+v", r)
 	}
-	f.remove("anew")
+	f.remove("again")
 	if r = f.restore("r", false); !r.Success {
 		t.Errorf("%+v", r)
 	}

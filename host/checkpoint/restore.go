@@ -411,7 +411,7 @@ func (p *restore) sameContent(name string, x, n *node) bool {
 	return err == nil && now == x.content
 }
 
-// untouched is sameContent for what is replaced or removed. A pipe, socket or device that was made anew since
+// untouched is sameContent for what is replaced or removed. A pipe, socket or device that was made again since
 // is another one, although nothing of its content is kept. A change of its names or mode sets its ctime, so
 // that one is not compared.
 func (p *restore) untouched(name string, x, n *node) bool {

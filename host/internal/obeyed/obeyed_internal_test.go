@@ -29,7 +29,8 @@ func TestLeftOverIsNeverKnown(t *testing.T) {
 			left.add(&all.known[i]) // as if its renaming had failed
 		}
 	}
-	if all, err = Find(t.Context(), root, root, nil, nil, left); err != nil || len(all.known) != 1 || filepath.Base(filepath.Dir(all.known[0].path)) != "old" {
+	all, err = Find(t.Context(), root, root, nil, nil, left)
+	if err != nil || len(all.known) != 1 || filepath.Base(filepath.Dir(all.known[0].path)) != "old" {
 		t.Fatalf("%v %v", all.known, err)
 	}
 	if err := all.RefuseNew(); err == nil {
@@ -59,7 +60,8 @@ func TestHooksThatCannotBeListed(t *testing.T) {
 		if err := os.Chmod(hooks, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Find(t.Context(), root, root, nil, nil, &Left{}); (err != nil) != want || want && !strings.Contains(err.Error(), ".git/hooks") {
+		_, err := Find(t.Context(), root, root, nil, nil, &Left{})
+		if (err != nil) != want || want && !strings.Contains(err.Error(), ".git/hooks") {
 			t.Errorf("mode %o: %v", mode, err)
 		}
 	}
