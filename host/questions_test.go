@@ -737,6 +737,60 @@ func TestQuestionsShowInputsOfModels(t *testing.T) {
 	}
 }
 
+// TestQuestionsShowEventsOfAgents: a question shows the event that an agent gave the run, or emitted for its trigger, also
+// that of a child, once; and with one that is too long no approval is asked for.
+func TestQuestionsShowEventsOfAgents(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "deploy", "steps": [{"id": "gate", "type": "approve", "prompt": "Deploy?"}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "above", "trigger": {"type": "event", "event": "go"}, "steps": [{"type": "sentinel", "definition": {"$ref": "deploy"}}]}}`, nil)
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	start := func(params map[string]any) sentinels.RunID {
+		t.Helper()
+		out, err := held(t, h, t.TempDir(), "sentinel/start", params)
+		var made struct{ Run sentinels.RunID }
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &made)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Run
+	}
+	id := start(map[string]any{"sentinelId": "deploy", "event": map[string]any{"target": "evil.example"}})
+	asked(t, h, id, "")
+	if lines := linesOfQuestion(t, h, id); !strings.HasPrefix(lines, `event "manual", given by agent:ci: {`) || !strings.Contains(lines, `"target":"evil.example"`) {
+		t.Errorf("lines %q", lines)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	res, err := h.Runtime().Wait(ctx, start(map[string]any{"sentinelId": "deploy", "event": map[string]any{"target": strings.Repeat("x", 64<<10)}}))
+	if err != nil || res.Status != sentinels.StatusFailed || res.Error.Code != abi.Limit {
+		t.Errorf("a long event: %s %v %v", res.Status, res.Error, err)
+	}
+	emit := &command.Call{Command: "events/emit", Params: json.RawMessage(`{"event": "go", "data": {"target": "evil.example"}}`), By: command.ByAgent, As: "ci"}
+	if _, err := h.CallAs(t.Context(), emit); err != nil {
+		t.Fatal(err)
+	}
+	child := sentinels.RunID("")
+	for deadline := time.Now().Add(time.Minute); child == ""; time.Sleep(20 * time.Millisecond) {
+		runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "deploy"})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("no child run: %v", err)
+		}
+		for _, r := range runs {
+			if r.Parent != "" {
+				child = r.ID
+			}
+		}
+	}
+	asked(t, h, child, "")
+	if lines := linesOfQuestion(t, h, child); !strings.HasPrefix(lines, `event "go", given by agent:ci: {`) || strings.Count(lines, `"target":"evil.example"`) != 1 {
+		t.Errorf("of a trigger: lines %q", lines)
+	}
+}
+
 // TestLongInputsOfAgents: a question shows inputs of an agent of 64 KiB whole. With longer ones in the run, or in one above
 // it, no approval is asked for, since the person would not see what is approved; a run without one may have them.
 func TestLongInputsOfAgents(t *testing.T) {
@@ -776,7 +830,7 @@ func TestLongInputsOfAgents(t *testing.T) {
 		switch {
 		case err != nil || (res.Status == sentinels.StatusCompleted) != completes:
 			t.Errorf("%s: %s %v %v", of, res.Status, res.Error, err)
-		case !completes && (res.Error.Code != abi.Limit || !strings.Contains(res.Error.Message, fmt.Sprintf("the inputs that agent:ci gave run %s of %s are longer than 65536 bytes", id, of))):
+		case !completes && (res.Error.Code != abi.Limit || !strings.Contains(res.Error.Message, fmt.Sprintf("the inputs and the event that agent:ci gave run %s of %s are longer than 65536 bytes", id, of))):
 			t.Errorf("%s: %v", of, res.Error)
 		}
 	}

@@ -176,7 +176,7 @@ func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 func (rt *Runtime) AgentChanges(id sentinels.RunID) (string, error) { return rt.exec.AgentChanges(id) }
 
 // GivenInputs returns the inputs of a run and of those above it that an agent or a model gave, its own first, those of a
-// run in the order of their names: a person who decides about the run decides about what those above it do next. With more
+// run in the order of their names and then its events of agents and models: a person who decides about the run decides about what those above it do next. With more
 // than 64 KiB of names and values in one of these runs, no approval is asked for: the step fails with limit.
 func (rt *Runtime) GivenInputs(id sentinels.RunID) ([]GivenInput, error) {
 	return rt.exec.GivenInputs(id)

@@ -83,10 +83,11 @@ type Decision struct {
 	Result   json.RawMessage // with skip: result of the call that is skipped
 }
 
-// A GivenInput is an input of a run, or of one above it, that an agent or a model gave.
+// A GivenInput is an input of a run, or of one above it, that an agent or a model gave, or the event that the run handles.
 type GivenInput struct {
 	Run   Info // that has the input
 	Name  string
+	Event bool            // Value is the event, and Name its type
 	By    string          // agent:NAME, or model
 	Value json.RawMessage // without secrets
 }

@@ -236,12 +236,15 @@ func (f family) ofOthers(run sentinels.RunID) (lines []string, err error) {
 		return nil, err
 	}
 	for _, in := range inputs {
-		of := ""
+		kind, of := "input", ""
+		if in.Event {
+			kind = "event"
+		}
 		if in.Run.ID != run {
 			of = fmt.Sprintf(" of run %s of %s, above this one", in.Run.ID, in.Run.Sentinel)
 		}
 		// The value of a run that asks for an approval is whole: it is not longer than the excerpt may be.
-		lines = append(lines, strings.Split(fmt.Sprintf("input %q%s, given by %s: %s", in.Name, of, in.By, command.Excerpt(string(in.Value))), "\n")...)
+		lines = append(lines, strings.Split(fmt.Sprintf("%s %q%s, given by %s: %s", kind, in.Name, of, in.By, command.Excerpt(string(in.Value))), "\n")...)
 	}
 	text, err := f.opt.AgentChanges(run)
 	if text == "" || err != nil {

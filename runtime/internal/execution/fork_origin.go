@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -180,7 +181,12 @@ func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*jo
 func (ex *Executor) GivenInputs(id sentinels.RunID) (list []run.GivenInput, err error) {
 	err = ex.upwards(id, func(info run.Info) error {
 		own, err := ex.givenTo(info)
-		list = append(list, own...)
+		for _, in := range own {
+			// A child handles the event of its parent.
+			if !in.Event || !slices.ContainsFunc(list, func(o run.GivenInput) bool { return o.Event && bytes.Equal(o.Value, in.Value) }) {
+				list = append(list, in)
+			}
+		}
 		return err
 	})
 	if err != nil {
@@ -189,7 +195,7 @@ func (ex *Executor) GivenInputs(id sentinels.RunID) (list []run.GivenInput, err 
 	return list, nil
 }
 
-// checkInputs refuses an approval in a run where the inputs that agents and models gave it, or one above it, are too long
+// checkInputs refuses an approval in a run where the inputs and the event that agents and models gave it, or one above it, are too long
 // for a person to see all of them.
 func (ex *Executor) checkInputs(id sentinels.RunID) error {
 	given, err := ex.GivenInputs(id)
@@ -200,8 +206,8 @@ func (ex *Executor) checkInputs(id sentinels.RunID) error {
 	for _, in := range given {
 		if size[in.Run.ID] += len(in.Name) + len(in.Value); size[in.Run.ID] > maxInputs {
 			return &abi.Error{
-				Code: abi.Limit, Permanent: true, Hint: "start it with shorter inputs",
-				Message: fmt.Sprintf("the inputs that %s gave run %s of %s are longer than %d bytes: a person who approves has to see all of them",
+				Code: abi.Limit, Permanent: true, Hint: "start it with shorter inputs, or with a shorter event",
+				Message: fmt.Sprintf("the inputs and the event that %s gave run %s of %s are longer than %d bytes: a person who approves has to see all of them",
 					in.By, in.Run.ID, in.Run.Sentinel, maxInputs),
 			}
 		}
@@ -209,26 +215,51 @@ func (ex *Executor) checkInputs(id sentinels.RunID) error {
 	return nil
 }
 
-// givenTo returns the inputs of one run that an agent or a model gave.
-func (ex *Executor) givenTo(info run.Info) ([]run.GivenInput, error) {
-	begin, err := ex.startOf(info.ID)
+// givenTo returns the inputs of one run that an agent or a model gave, and the events: the one that the run began with, and
+// that of its iteration.
+func (ex *Executor) givenTo(info run.Info) (list []run.GivenInput, err error) {
+	var begin *journal.RunStartBody
+	var event *sentinels.Event
 	if r := ex.live(info.ID); r != nil { // its first record may not be committed yet
 		begin = r.begin
+		r.mu.Lock()
+		event = r.folded.Event
+		r.mu.Unlock()
+	} else {
+		if begin, err = ex.startOf(info.ID); err != nil {
+			return nil, err
+		}
+		st, err := history.Fold(ex.opt.Store, info.ID, info.Snapshot, nil)
+		if err != nil {
+			return nil, err
+		}
+		event = st.Event
 	}
-	if err != nil || len(begin.InputsBy) == 0 {
-		return nil, err
+	if len(begin.InputsBy) > 0 {
+		raw, err := ex.svc.Values.Load(begin.Inputs)
+		if err != nil {
+			return nil, err
+		}
+		values := map[string]json.RawMessage{}
+		if err := json.Unmarshal(raw, &values); err != nil {
+			return nil, fmt.Errorf("inputs of run %s: %w", info.ID, err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(begin.InputsBy)) {
+			list = append(list, run.GivenInput{Run: info, Name: name, By: begin.InputsBy[name], Value: values[name]})
+		}
 	}
-	raw, err := ex.svc.Values.Load(begin.Inputs)
-	if err != nil {
-		return nil, err
-	}
-	values := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &values); err != nil {
-		return nil, fmt.Errorf("inputs of run %s: %w", info.ID, err)
-	}
-	var list []run.GivenInput
-	for _, name := range slices.Sorted(maps.Keys(begin.InputsBy)) {
-		list = append(list, run.GivenInput{Run: info, Name: name, By: begin.InputsBy[name], Value: values[name]})
+	for _, e := range []*sentinels.Event{begin.Event, event} {
+		by := givesEvent(e)
+		if by == "" {
+			continue
+		}
+		shown := *e
+		shown.Hops, shown.Path = 0, nil // the origin of the question has them
+		raw, err := json.Marshal(shown)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, run.GivenInput{Run: info, Name: e.Name, Event: true, By: by, Value: ex.svc.Redact.JSON(raw)})
 	}
 	return list, nil
 }
