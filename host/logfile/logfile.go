@@ -79,7 +79,11 @@ func Open(path string, opt Options) (*Writer, error) {
 }
 
 func (w *Writer) open() error {
-	f, err := regularfile.OpenFile(w.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	open := regularfile.OpenFile
+	if info, err := os.Stat(w.path); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		open = os.OpenFile // such as /dev/null, which does not wait for a reader as a pipe does
+	}
+	f, err := open(w.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

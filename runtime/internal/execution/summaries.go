@@ -30,8 +30,8 @@ func (r *liveRun) summary() run.Info {
 	info.Live, info.Iteration, info.Usage, info.Elapsed = true, r.folded.Iteration, r.folded.Usage, r.clock.Elapsed().Milliseconds()
 	info.Revision, info.Hash, info.Edit = r.revision, r.hash, r.folded.Definitions.Edits()
 	info.Decisions = slices.Clip(info.Decisions)
-	for _, q := range r.pending { // of the last process, and not asked again yet
-		if !q.asked && !q.made && !slices.ContainsFunc(info.Decisions, func(shown run.PendingDecision) bool { return shown.Call == q.Call }) {
+	for _, q := range r.pending { // of the last process: a run that is paused does not ask again
+		if info.Status == sentinels.StatusPaused && !q.asked && !q.made && !slices.ContainsFunc(info.Decisions, func(shown run.PendingDecision) bool { return shown.Call == q.Call }) {
 			info.Decisions = append(info.Decisions, q.PendingDecision)
 		}
 	}
