@@ -429,7 +429,7 @@ func TestMovedFoldersAreWalkedOnce(t *testing.T) {
 		if err := os.Mkdir(tree, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		for k := range 2000 {
+		for k := range 1000 {
 			if err := os.WriteFile(filepath.Join(tree, strconv.Itoa(k)), []byte("text"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -456,7 +456,7 @@ func TestMovedFoldersAreWalkedOnce(t *testing.T) {
 			}
 		}
 	}()
-	const most = 60 + 60 + trees*2000 // with the top of a tree in each slot
+	const most = 60 + 60 + trees*1000 // with the top of a tree in each slot
 	if n := confine.FilesOf(dir, math.MaxUint64); n > most {
 		t.Errorf("the walk found %d files, of %d", n, most)
 	}
