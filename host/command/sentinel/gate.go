@@ -33,35 +33,13 @@ func (f family) keepsGatesAround(call *command.Call, run runtime.RunInfo, below 
 		kept[r.Sentinel] = true
 		return f.keepsGate(call, string(r.Sentinel))
 	}
-	for r := run; ; {
-		if err := keeps(r); err != nil {
-			return err
-		}
-		if r.Parent == "" {
-			break
-		}
-		above, err := f.rt.Status(r.Parent)
-		if abi.CodeOf(err) == abi.NotFound { // removed by retention
-			break
-		}
-		if err != nil {
-			return err
-		}
-		r = above
+	if err := keeps(run); err != nil {
+		return err
 	}
-	for list := []runtime.RunInfo{run}; below && len(list) > 0; {
-		children, err := f.rt.Runs(runtime.RunFilter{Parent: list[0].ID, Statuses: runtime.Unfinished()})
-		if err != nil {
-			return err
-		}
-		for _, r := range children {
-			if err := keeps(r); err != nil {
-				return err
-			}
-		}
-		list = append(list[1:], children...)
+	if err := f.eachAbove(run, keeps); err != nil || !below {
+		return err
 	}
-	return nil
+	return f.eachBelow(run, runtime.RunFilter{Statuses: runtime.Unfinished()}, keeps)
 }
 
 // executesFor reports whether a run executes for the agent behind a call.

@@ -23,31 +23,55 @@ func (f family) notHeldBack(call *command.Call, info runtime.RunInfo, again bool
 	if !call.Bounded() {
 		return nil
 	}
-	for id := info.Parent; again && id != ""; {
+	held := func(r runtime.RunInfo) error {
+		if !again && r.Status.Final() {
+			return nil
+		}
+		return heldBack(call, r, again)
+	}
+	if again {
+		if err := f.eachAbove(info, held); err != nil {
+			return err
+		}
+	}
+	if err := held(info); err != nil {
+		return err
+	}
+	return f.eachBelow(info, runtime.RunFilter{}, held)
+}
+
+// eachAbove calls do with the runs above a run, the nearest first, until there is an error.
+func (f family) eachAbove(info runtime.RunInfo, do func(runtime.RunInfo) error) error {
+	for id := info.Parent; id != ""; {
 		above, err := f.rt.Status(id)
 		if abi.CodeOf(err) == abi.NotFound { // removed by retention
-			break
+			return nil
 		}
 		if err == nil {
-			err = heldBack(call, above, again)
+			err = do(above)
 		}
 		if err != nil {
 			return err
 		}
 		id = above.Parent
 	}
-	for below := []runtime.RunInfo{info}; len(below) > 0; {
-		r := below[0]
-		if again || !r.Status.Final() {
-			if err := heldBack(call, r, again); err != nil {
-				return err
-			}
-		}
-		children, err := f.rt.Runs(runtime.RunFilter{Parent: r.ID})
+	return nil
+}
+
+// eachBelow calls do with the runs below a run, as far as they match, until there is an error.
+func (f family) eachBelow(info runtime.RunInfo, match runtime.RunFilter, do func(runtime.RunInfo) error) error {
+	for list := []runtime.RunInfo{info}; len(list) > 0; list = list[1:] {
+		match.Parent = list[0].ID
+		children, err := f.rt.Runs(match)
 		if err != nil {
 			return err
 		}
-		below = append(below[1:], children...)
+		for _, r := range children {
+			if err := do(r); err != nil {
+				return err
+			}
+		}
+		list = append(list, children...)
 	}
 	return nil
 }
