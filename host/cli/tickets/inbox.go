@@ -149,7 +149,7 @@ func (e entry) why() string {
 }
 
 // showLines prints what a decision is about: the whole question of a run, the shell lines that a release of a ticket
-// approves, each whole, or the difference of a definition or of a fork.
+// approves, each whole, the difference of a definition, or what is not of a person in a run.
 func (a verbs) showLines(e entry) error {
 	page := new(output.Page)
 	if why := strings.TrimSpace(e.Prompt); e.Call != "" && (len(why) > whyBytes || strings.Contains(why, "\n")) {
@@ -160,13 +160,13 @@ func (a verbs) showLines(e entry) error {
 		return a.Out.Write(page.Text())
 	}
 	if e.Kind == kindDefinition {
-		page.Printf("\n%s names commands that its author may not call; what was changed:\n", e.ID)
+		page.Printf("\nwhat was changed in %s:\n", e.ID)
 		page.Printf("  %s\n", app.Block(strings.Join(e.Lines, "\n")))
 		page.Printf("to accept this revision and no other: %s\n", a.toType(e))
 		return a.Out.Write(page.Text())
 	}
 	if e.Call != "" {
-		page.Printf("\nrun %s is a fork in which steps were changed:\n", e.ID)
+		page.Printf("\nwhat agents or models gave run %s, or changed in it:\n", e.ID)
 		page.Printf("  %s\n", app.Block(strings.Join(e.Lines, "\n")))
 		return a.Out.Write(page.Text())
 	}
