@@ -737,6 +737,29 @@ func TestQuestionsShowInputsOfModels(t *testing.T) {
 	}
 }
 
+// TestQuestionsShowStepsOfAgents: a question says that a child executed what an agent had made of it and no person accepted.
+func TestQuestionsShowStepsOfAgents(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "build", "steps": [{"type": "set", "values": {"version": "1.0"}}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "release", "steps": [
+		{"type": "sentinel", "definition": {"$ref": "build"}, "outputTo": "b"}, {"id": "gate", "type": "approve", "prompt": "Release?"}]}}`, nil)
+	origin := func() string {
+		t.Helper()
+		var made struct{ Run sentinels.RunID }
+		must(t, h, "sentinel/start", `{"sentinelId": "release"}`, &made)
+		return asked(t, h, made.Run, "").Origin
+	}
+	if got := origin(); got != "" {
+		t.Errorf("before: %q", got)
+	}
+	if _, err := held(t, h, t.TempDir(), "sentinel/update", map[string]any{"sentinelId": "build", "definition": json.RawMessage(`{"id": "build", "steps": [{"type": "set", "values": {"version": "2.0"}}]}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := origin(); got != "after steps of agent:ci in revision 2 of build" {
+		t.Errorf("after an edit of an agent: %q", got)
+	}
+}
+
 // TestQuestionsShowEventsOfAgents: a question shows the event that an agent gave the run, or emitted for its trigger, also
 // that of a child, once; and with one that is too long no approval is asked for.
 func TestQuestionsShowEventsOfAgents(t *testing.T) {

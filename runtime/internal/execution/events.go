@@ -10,6 +10,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/revision"
+	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -66,6 +67,35 @@ func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string)
 	if len(c.Path) > 0 {
 		parts = append(parts, "after runs of "+strings.Join(c.Path, ", "))
 	}
+	return strings.Join(parts, "; ")
+}
+
+// stepsOfAgents says which other runs of a tree executed steps that an agent or a model made and no person accepted: what they
+// gave is part of what a person decides about. The agent that the run executes for is known.
+func (ex *Executor) stepsOfAgents(root, id sentinels.RunID, known string) string {
+	const most = 1000 // runs, the newest
+	tree, err := ex.opt.Index.List(run.Filter{Root: root, Limit: most})
+	if err != nil {
+		return "" // the run ends for the same reason
+	}
+	type version struct {
+		of       sentinels.ID
+		revision int
+	}
+	seen := map[version]bool{}
+	var parts []string
+	for _, other := range tree {
+		v := version{other.Sentinel, other.Revision}
+		if other.ID == id || other.Revision == 0 || seen[v] {
+			continue
+		}
+		seen[v] = true
+		stored, err := ex.opt.Definitions.Revision(other.Sentinel, other.Revision)
+		if by := EmitsFor(stored); err == nil && by != "" && by != known {
+			parts = append(parts, fmt.Sprintf("after steps of %s in revision %d of %s", by, v.revision, v.of))
+		}
+	}
+	slices.Sort(parts)
 	return strings.Join(parts, "; ")
 }
 
