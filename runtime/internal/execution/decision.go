@@ -79,7 +79,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	r.mu.Unlock()
 	others := "" // is behind what the run has
 	if what.Kind == run.DecisionApproval {
-		others = r.ex.stepsOfAgents(r.info.Root, r.id, r.begin.As)
+		others = r.ex.stepsOfAgents(r.begin.Root, r.id, r.begin.As)
 		if err := r.ex.checkInputs(r.id); err != nil {
 			return nil, err
 		}
