@@ -335,6 +335,38 @@ func TestUnloadUnderAParkedStep(t *testing.T) {
 	returns(next)
 }
 
+// TestPauseWithoutPlugin: the pause of a person stays when the plugin comes back that the paused run had lost.
+func TestPauseWithoutPlugin(t *testing.T) {
+	rt := open(t, newFakeHost(), store.NewMemory(), runtime.Options{})
+	if err := runtime.SwapModule(rt, "gate.wasm", waiter("one")); err != nil {
+		t.Fatal(err)
+	}
+	id, err := rt.Start(t.Context(), decode(t, rt, twoGates), runtime.StartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits(t, rt)
+	if err := rt.UnloadPlugin(t.Context(), "gate.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	pausedWithoutPlugin(t, rt, id)
+	if err := rt.PauseWith(t.Context(), id, runtime.PauseOptions{By: "ann", Over: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.SwapModule(rt, "gate.wasm", waiter("two")); err != nil {
+		t.Fatal(err)
+	}
+	if info := status(t, rt, id); info.Status != sentinels.StatusPaused || info.PausedBy() != "ann" {
+		t.Fatalf("%s, %q", info.Status, info.Reason)
+	}
+	if err := rt.Resume(t.Context(), id, runtime.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if res := letThrough(t, rt, id); res.Status != sentinels.StatusCompleted || res.Iterations != 2 {
+		t.Errorf("%s in iteration %d: %v", res.Status, res.Iterations, res.Error)
+	}
+}
+
 // TestRestartWithoutPlugin: a process that starts while the plugin of a paused loop is gone takes the loop up
 // when the plugin returns.
 func TestRestartWithoutPlugin(t *testing.T) {

@@ -73,10 +73,10 @@ func (ex *Executor) pauseStored(ctx context.Context, info run.Info, opt run.Paus
 	return nil
 }
 
-// takesOver reports whether a pause replaces that of a paused run: a user paused it, and no limit.
+// takesOver reports whether a pause replaces that of a paused run: another user paused it, or the want of a plugin,
+// which would end with the plugin's return, and no limit.
 func takesOver(opt run.PauseOptions, paused run.Info) bool {
-	by := paused.PausedBy()
-	return opt.Over && by != "" && by != opt.By
+	return opt.Over && paused.Limit == "" && paused.PausedBy() != opt.By
 }
 
 // pauseBy is pause for a user.
