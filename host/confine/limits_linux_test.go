@@ -71,6 +71,29 @@ func TestLimitsAreItsOwn(t *testing.T) {
 	})
 }
 
+// TestOneMemoryCountsOnce: a process and one that it begins have one memory until that executes its own program, here for as
+// long as it waits for the writer of a pipe.
+func TestOneMemoryCountsOnce(t *testing.T) {
+	needNamespaces(t)
+	if _, err := os.Stat("/usr/bin/python3"); err != nil {
+		t.Skip("python3 is not on this machine") // its child shares its memory, as that of glibc does
+	}
+	c := command(t, `mkfifo pipe; /usr/bin/python3 -c "$BEGIN" & while ! [ -e has ]; do sleep 0.02; done; sleep 1; echo > pipe; wait; echo fine`)
+	c.Limits.Memory = 300 << 20
+	if raceEnabled {
+		c.Limits.Memory = 900 << 20 // the launcher has much of it
+	}
+	c.Env = map[string]string{"SIZE": strconv.FormatUint(c.Limits.Memory/10*6, 10), "BEGIN": `
+import os
+memory = bytearray(int(os.environ["SIZE"]))
+for i in range(0, len(memory), 4096): memory[i] = 1
+open("has", "w").close()
+os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 0, "pipe", os.O_RDONLY, 0)]), 0)`}
+	if r := execute(t, c); string(r.Output) != "fine\n" {
+		t.Errorf("%s", describe(r))
+	}
+}
+
 // compute is busy with four threads.
 func compute() {
 	for range 4 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -390,6 +391,7 @@ func (w *watcher) exactMemory(list []process, grownAnonymous, grownShared uint64
 	result := total(rough)
 	if result > limit/2 {
 		exact, rest := processMemory{}, processMemory{}
+		var large []process // that were counted
 		for i, process := range list {
 			m, tables := said[i], rest.pageTables+exact.pageTables+said[i].pageTables
 			if tables > maxTables {
@@ -400,6 +402,12 @@ func (w *watcher) exactMemory(list []process, grownAnonymous, grownShared uint64
 				m.anonymous, m.shared = read.anonymous, read.shared
 			} else { // it is a program that cannot be read
 				unseen = true
+			}
+			if m.anonymous > limit/64 {
+				if slices.ContainsFunc(large, process.hasMemoryOf) {
+					continue
+				}
+				large = append(large, process)
 			}
 			if exact.add(m); exact.anonymous+exact.pageTables+exact.shared > limit {
 				break
@@ -414,6 +422,20 @@ func (w *watcher) exactMemory(list []process, grownAnonymous, grownShared uint64
 		result = grownShared
 	}
 	return result
+}
+
+// hasMemoryOf reports whether two processes have one memory: a program that begins another has it together with the new
+// process until that executes its own, also for as long as it opens files before. The kernel may not say so.
+func (p process) hasMemoryOf(other process) bool {
+	const kcmpVM = 1 // KCMP_VM
+	order, _, err := unix.Syscall6(unix.SYS_KCMP, p.thread(), other.thread(), kcmpVM, 0, 0, 0)
+	return err == 0 && order == 0
+}
+
+// thread returns the id of the thread in whose folder the process is seen. One that has ended has no memory.
+func (p process) thread() uintptr {
+	id, _ := strconv.Atoi(filepath.Base(p.dir)) // the kernel wrote it
+	return uintptr(id)
 }
 
 func size(n uint64) string {
