@@ -80,7 +80,9 @@ func (t *takeover) restore(ctx context.Context, info run.Info, parent *liveRun, 
 	if err != nil {
 		return err
 	}
+	r.mu.Lock() // a decision or an edit may change it already
 	info = r.info
+	r.mu.Unlock()
 	if opt.Extension != (run.LimitExtension{}) {
 		r.extendLimits(opt.ResumeOptions)
 	}
