@@ -428,7 +428,13 @@ func TestQuarantineOutlivesPause(t *testing.T) {
 	db, id := quarantined(t)
 	rt, w := life(t, db)
 	resumeAll(t, rt)
-	untilStatus(t, rt, id, sentinels.StatusQuarantined)
+	// The question comes behind the status.
+	asks := func() {
+		t.Helper()
+		untilStatus(t, rt, id, sentinels.StatusQuarantined)
+		until(t, "the run to ask", func() bool { return len(status(t, rt, id).Decisions) == 1 })
+	}
+	asks()
 	for _, tree := range []bool{false, true} {
 		if err := rt.PauseWith(within(t), id, runtime.PauseOptions{By: "agent:ci", Tree: tree}); err != nil {
 			t.Fatal(err)
@@ -440,7 +446,7 @@ func TestQuarantineOutlivesPause(t *testing.T) {
 		if err := rt.Resume(within(t), id, runtime.ResumeOptions{By: "agent:ci", Tree: tree}); err != nil {
 			t.Fatal(err)
 		}
-		untilStatus(t, rt, id, sentinels.StatusQuarantined)
+		asks()
 	}
 	if err := rt.Pause(within(t), id, "agent:ci"); err != nil {
 		t.Fatal(err)
