@@ -417,7 +417,7 @@ func (w *watcher) exactMemory(list []process, grownAnonymous, grownShared uint64
 		exact.add(rest)
 		result = total(exact)
 	}
-	// Programs map memory that is not open for good reasons, so it is no hiding until there is more than the limit.
+	// Honest programs map memory that is not open, too: it counts only if there is more than the limit.
 	if grownShared > limit && result <= limit && mapsMemory(list, files) {
 		result = grownShared
 	}

@@ -189,13 +189,11 @@ func (r *repository) keepsFiles(ctx context.Context, args ...string) error {
 	if i := slices.IndexFunc(names, r.g.rules.In(r.top).OfHost); i >= 0 {
 		return refuse(fmt.Sprintf("%s would change %q, which is of the host itself", r.operation, names[i]), "a person can, in a terminal")
 	}
-	if r.hides == nil {
-		return nil
+	hidden, err := r.unseen(ctx, names) // by their names
+	if err == nil && len(hidden) > 0 {
+		err = refuse(fmt.Sprintf("%s would change %q, which models do not see", r.operation, hidden[0]), "a person can, in a terminal")
 	}
-	if i := slices.IndexFunc(names, r.hides); i >= 0 {
-		return refuse(fmt.Sprintf("%s would change %q, which models do not see", r.operation, names[i]), "a person can, in a terminal")
-	}
-	return nil
+	return err
 }
 
 // committed returns the arguments of git diff for what a commit would have.

@@ -77,7 +77,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	}
 	again := r.pending[name] != nil
 	r.mu.Unlock()
-	others := "" // is behind what the run has
+	var others []string // what is behind the run besides its own start
 	if what.Kind == run.DecisionApproval {
 		others = r.ex.stepsOfAgents(r.begin.Root, r.id, r.begin.As)
 		if err := r.ex.checkInputs(r.id); err != nil {
@@ -94,7 +94,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	what.Prompt, what.CallKind = r.ex.svc.Redact.Text(what.Prompt), r.ex.svc.Redact.Text(what.CallKind)
 	what.Question = questionOf(r.id, r.folded.Iteration, attempt, name, what)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
-	what.Origin = r.ex.svc.Redact.Text(strings.Join(slices.DeleteFunc([]string{originOf(r.begin, r.folded.Event, r.maker), others}, func(part string) bool { return part == "" }), "; "))
+	what.Origin = r.ex.svc.Redact.Text(originOf(r.begin, r.folded.Event, r.maker, others))
 	q := r.pending[name] // of the last process: its decision may be under way
 	if q != nil && q.Question == what.Question {
 		what.Since = q.Since

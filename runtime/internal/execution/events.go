@@ -37,8 +37,8 @@ func emitsFor(as string, bounded bool) string {
 }
 
 // originOf says what led to a run and its iteration, and which agent has changed the definition of the
-// iteration, see [run.PendingDecision].
-func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string) string {
+// iteration, see [run.PendingDecision]. others are further parts of the text.
+func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string, others []string) string {
 	var parts []string
 	forked := "" // changed the steps that the fork began with
 	if begin.Fork != nil {
@@ -67,23 +67,22 @@ func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string)
 	if len(c.Path) > 0 {
 		parts = append(parts, "after runs of "+strings.Join(c.Path, ", "))
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, others...), "; ")
 }
 
 // stepsOfAgents says which other runs of a tree executed steps that an agent or a model made and no person accepted: what they
 // gave is part of what a person decides about. The agent that the run executes for is known.
-func (ex *Executor) stepsOfAgents(root, id sentinels.RunID, known string) string {
+func (ex *Executor) stepsOfAgents(root, id sentinels.RunID, known string) (parts []string) {
 	const most = 1000 // runs, the newest
 	tree, err := ex.opt.Index.List(run.Filter{Root: root, Limit: most})
 	if err != nil {
-		return "" // the run ends for the same reason
+		return nil // the run ends for the same reason
 	}
 	type version struct {
 		of       sentinels.ID
 		revision int
 	}
 	seen := map[version]bool{}
-	var parts []string
 	for _, other := range tree {
 		v := version{other.Sentinel, other.Revision}
 		if other.ID == id || other.Revision == 0 || seen[v] {
@@ -96,7 +95,7 @@ func (ex *Executor) stepsOfAgents(root, id sentinels.RunID, known string) string
 		}
 	}
 	slices.Sort(parts)
-	return strings.Join(parts, "; ")
+	return parts
 }
 
 // originBy returns the agent or model that gave the run, or one of those above it, what it works with, see
