@@ -236,7 +236,11 @@ func (h *harness) run(ctx context.Context, def *sentinels.Definition) (runtime.R
 		// The end takes as long as what the definition has for `finally`.
 		ending, cancel := context.WithTimeout(ctx, h.moment)
 		defer cancel()
-		if err := h.rt.Stop(ending, id); err != nil && ending.Err() == nil {
+		err := h.rt.Stop(ending, id)
+		if refused := new(abi.Error); errors.As(err, &refused) && refused.Code == abi.Conflict {
+			return h.rt.Wait(ending, id) // it has ended by itself meanwhile
+		}
+		if err != nil && ending.Err() == nil {
 			return res, err
 		}
 		return res, errStill
