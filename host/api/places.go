@@ -129,7 +129,7 @@ func (t *turn) giveBack() {
 	}
 }
 
-// Busy takes the place of a request of a WebSocket, for what one message of its client needs; ctx is the request's.
+// Busy takes the place of a request of a WebSocket, for what its client has sent; ctx is the request's.
 // Those of persons need none. One goroutine at a time may call it for a request. An error is of ctx.
 func Busy(ctx context.Context) (done func(), err error) { return placeOf(ctx).busy(ctx) }
 

@@ -30,7 +30,7 @@ type socket struct {
 	conn    *websocket.Conn
 	sub     *Subscription
 	redact  func(json.RawMessage) json.RawMessage // of messages with entries, nil for none
-	request context.Context                       // of the request that opened it
+	turns   *turns
 
 	// life is the context of reads and writes. It ends closeTimeout after the socket
 	// is to end, which cuts the connection.
@@ -162,11 +162,9 @@ func (s *socket) handle(message []byte) error {
 
 // execute executes a client's message and returns the answer.
 func (s *socket) execute(message []byte) (answer []byte, err error) {
-	done, err := s.handler.opt.Busy(s.request)
-	if err != nil {
+	if err := s.turns.take(); err != nil { // the place for those before it ended with an answer
 		return nil, err
 	}
-	defer done()
 	r, err := parseRequest(message)
 	if r.Type != "" {
 		return s.executeRoom(r, err)

@@ -36,8 +36,8 @@ type HandlerOptions struct {
 	// MaxConns is how many sockets may be open at once: an agent or viewer may have a quarter of
 	// them, and agents and viewers half together. Default: 256.
 	MaxConns int
-	// Busy waits until a message of a client may be executed, and its done ends that: the context
-	// is that of the socket's request. Default: messages do not wait.
+	// Busy waits until what a client sent may be worked through, and its done ends that: the context
+	// is that of the socket's request. Default: there is no wait.
 	Busy func(ctx context.Context) (done func(), err error)
 	// WriteTimeout is how long a client may take to read a message. Default: 10 s.
 	WriteTimeout time.Duration
@@ -153,15 +153,18 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	turns := &turns{ctx: r.Context(), busy: h.opt.Busy}
+	defer turns.giveBack()
+	conn, err := websocket.Accept(inTurn{w, turns}, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{Subprotocol},
+		OnPingReceived:     turns.answers,
 		InsecureSkipVerify: h.opt.AllowedOrigins != nil,   // checked above
 		CompressionMode:    websocket.CompressionDisabled, // a compressor uses more memory than the rest of a socket
 	})
 	if err != nil {
 		return // Accept has answered
 	}
-	s := &socket{handler: h, conn: conn, sub: sub, request: r.Context()}
+	s := &socket{handler: h, conn: conn, sub: sub, turns: turns}
 	if caller.Kind != "" && caller.Kind != principal.Person {
 		s.redact = h.opt.Redact
 	}

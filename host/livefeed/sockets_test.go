@@ -1,8 +1,10 @@
 package livefeed_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +15,7 @@ import (
 	stdruntime "runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -533,6 +536,67 @@ func TestMessagesWaitForTheirPlace(t *testing.T) {
 	if m := c.must(); m.Subscribed == nil {
 		t.Errorf("%+v", m)
 	}
+}
+
+// TestFramesWaitForTheirPlace: frames that are no message are worked through in the place of their client, too. It is
+// given back before a pong is written, and pings that come close together have one answer.
+func TestFramesWaitForTheirPlace(t *testing.T) {
+	asked, free, held := make(chan struct{}, 1000), make(chan struct{}), atomic.Bool{}
+	s := serve(t, livefeed.HandlerOptions{Busy: func(context.Context) (func(), error) {
+		asked <- struct{}{}
+		<-free
+		held.Store(true)
+		return func() { held.Store(false) }, nil
+	}}, livefeed.Options{})
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/ws"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	send := func(text string) {
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("GET /ws HTTP/1.1\r\nHost: " + conn.RemoteAddr().String() + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	if _, err := http.ReadResponse(in, nil); err != nil {
+		t.Fatal(err)
+	}
+	opcode := func() byte { // of the next frame
+		var head [2]byte
+		if _, err := io.ReadFull(in, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		length := int64(head[1])
+		if length == 126 {
+			var long [2]byte
+			if _, err := io.ReadFull(in, long[:]); err != nil {
+				t.Fatal(err)
+			}
+			length = int64(binary.BigEndian.Uint16(long[:]))
+		}
+		if _, err := io.CopyN(io.Discard, in, length); err != nil {
+			t.Fatal(err)
+		}
+		return head[0] & 0xf
+	}
+	const text, ping, pong, empty = 1, "\x89\x80\x00\x00\x00\x00", 0xa, "\x00\x80\x00\x00\x00\x00"
+	if got := opcode(); got != text {
+		t.Fatalf("a frame of kind %d for the first message", got)
+	}
+	send(strings.Repeat(ping, 100))
+	<-asked
+	close(free)
+	if got := opcode(); got != pong || held.Load() {
+		t.Fatalf("a frame of kind %d in answer to pings, written in the place: %t", got, held.Load())
+	}
+	for len(asked) > 0 {
+		<-asked
+	}
+	send("\x01\x80\x00\x00\x00\x00" + strings.Repeat(empty, 1000)) // a message that does not end
+	<-asked
 }
 
 // TestMessageWithManyTopics: what one message looks for is bounded, whether the topics are subscribed to or not.
