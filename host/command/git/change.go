@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,7 +180,8 @@ func (r *repository) commitsNoHidden(ctx context.Context, in request, head strin
 
 // keepsFiles returns the error of a model or an agent that would have git change files of the host itself, from what is
 // in the work tree or a commit to another one: a person's definition would be gone, or an earlier one back that asks less.
-// So it is with files that the caller does not see, such as .env. args are those of git diff.
+// So it is with files that the caller does not see, such as .env, and with files that git could not bring back. args are those of
+// git diff.
 func (r *repository) keepsFiles(ctx context.Context, args ...string) error {
 	if !r.held {
 		return nil
@@ -193,7 +197,36 @@ func (r *repository) keepsFiles(ctx context.Context, args ...string) error {
 	if err == nil && len(hidden) > 0 {
 		err = refuse(fmt.Sprintf("%s would change %q, which models do not see", r.operation, hidden[0]), "a person can, in a terminal")
 	}
+	if err != nil {
+		return err
+	}
+	unknown, err := r.unknownAt(ctx, names)
+	if err == nil && len(unknown) > 0 {
+		err = refuse(fmt.Sprintf("%s would replace %q, which is in no commit", r.operation, unknown[0]), "a person can, in a terminal")
+	}
 	return err
+}
+
+// unknownAt returns files that git does not know or ignores, and that are where names would be: git replaces those that
+// it ignores without a question, also all in a folder for a file, and a file for a folder.
+func (r *repository) unknownAt(ctx context.Context, names []string) (list []string, err error) {
+	at, looked := slices.Clone(names), map[string]bool{}
+	for _, name := range names {
+		for up := path.Dir(name); up != "." && !looked[up]; up = path.Dir(up) {
+			looked[up] = true
+			if info, err := os.Lstat(filepath.Join(r.top, filepath.FromSlash(up))); err == nil && !info.IsDir() {
+				at = append(at, up)
+			}
+		}
+	}
+	for part := range slices.Chunk(at, mostPaths) {
+		found, err := r.names(ctx, append([]string{"ls-files", "-z", "--full-name", "--others", "--"}, literal(part)...)...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
 }
 
 // committed returns the arguments of git diff for what a commit would have.

@@ -277,3 +277,49 @@ func TestModelsSeeNoKeys(t *testing.T) {
 		t.Errorf("a person: %+v", r)
 	}
 }
+
+// TestModelsReplaceNothingUnknown: git replaces files that it ignores without a question, in the place of a folder or of a
+// file of the commit: a model or an agent would take what no commit has.
+func TestModelsReplaceNothingUnknown(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	commit := func(branch string) {
+		t.Helper()
+		b.raw(b.dir, "add", "-f", "-A")
+		b.raw(b.dir, "commit", "-q", "-m", branch)
+		b.raw(b.dir, "branch", branch)
+	}
+	b.put(".gitignore", ".env\nkey\nfile\n")
+	commit("good")
+	b.put("sub", "a file\n")
+	commit("file")
+	b.raw(b.dir, "reset", "-q", "--hard", "good")
+	b.put("key", "junk\n")
+	commit("same")
+	b.raw(b.dir, "reset", "-q", "--hard", "good")
+	b.put("file/below/name", "a folder\n")
+	commit("folder")
+	b.raw(b.dir, "reset", "-q", "--hard", "good")
+	mine := map[string]string{"sub/.env": "SECRET=1\n", "key": "a key\n", "file": "a file\n"}
+	for name, text := range mine {
+		b.put(name, text)
+	}
+	for branch, c := range map[string]struct{ path, unknown string }{"file": {"sub", "sub/.env"}, "same": {"key", "key"}, "folder": {"file", "file"}} {
+		for _, p := range []params{
+			{"operation": "checkout", "branch": branch}, {"operation": "checkout", "branch": "work/new", "create": true, "base": branch},
+			{"operation": "checkout", "base": branch, "paths": []string{c.path}},
+		} {
+			if _, err := b.as(command.ByAgent, git.Options{}, p); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), c.unknown) {
+				t.Errorf("%v: %v", p, err)
+			}
+		}
+	}
+	for name, text := range mine {
+		if got, err := os.ReadFile(filepath.Join(b.dir, name)); err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := b.as(command.ByAgent, git.Options{}, params{"operation": "checkout", "branch": "good"}); err != nil {
+		t.Errorf("a checkout that replaces none of them: %v", err)
+	}
+}
