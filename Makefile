@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Go, git and make:
 #   make demo   the main job on real input
-#   make test   all tests that need nothing more; it says what it skipped
+#   make test   tests that need nothing more; it says what it skipped
 GO      ?= go
 BIN     := bin/sentinel
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -43,8 +43,8 @@ commands: ## regenerate host/COMMANDS.md and the table of principals in SECURITY
 demo: build ## watch a loop repair a broken project
 	@examples/build-fix/demo.sh $(CURDIR)/$(BIN)
 
-test: ## all tests that need Go alone, and what was skipped
-	@.ci/test -short
+test: ## the tests that need Go alone, but the slowest, and what was skipped
+	@SLOW=skip .ci/test -short
 
 soak: ## the tests in their long form: every crash point, more kills, plugins from source
 	@.ci/test -timeout 60m
