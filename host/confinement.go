@@ -29,7 +29,7 @@ func (h *Host) confines() bool {
 
 // confineShell returns the program that executes a command confined, if the commands of its
 // caller are. It writes to the workspace, and to a home that is removed afterwards.
-func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func() error, error) {
+func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.Cmd) (*exec.Cmd, func(context.Context) error, error) {
 	switch h.settings.Shell.Confine {
 	case config.All:
 	case config.Agents:
@@ -99,7 +99,7 @@ func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.C
 		return nil, nil, err
 	}
 	ends = true
-	return confined, func() error {
+	return confined, func(context.Context) error {
 		launch.Close()
 		remove()
 		err := inside.RefuseNew()

@@ -102,6 +102,9 @@ type Tree interface {
 	// End ends all processes and returns how the program ended. The error says that
 	// processes may be left. It is called once.
 	End() (exitCode int, signal string, err error)
+	// Ended is closed when nothing is left. The kernel may take seconds after End to free the memory
+	// of processes.
+	Ended() <-chan struct{}
 	// Root returns the pid of a process above all others, 0 when they have ended.
 	Root() int
 }
@@ -119,7 +122,7 @@ type Process struct {
 	tree   Tree
 	output *excerpt
 	began  time.Time
-	done   chan struct{} // closed when the command has ended, and all that it started
+	done   chan struct{} // closed when the command has ended, and all that it started was killed
 	stop   func()        // orders the end
 
 	launch  *Launch
@@ -128,7 +131,7 @@ type Process struct {
 	err     error
 }
 
-// Done is closed when the command has ended, and all that it started.
+// Done is closed when the command has ended, and all that it started was killed.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Output returns the output so far.
@@ -164,10 +167,54 @@ func (r Runner) Run(ctx context.Context, c Command) (Result, error) {
 	return result, err
 }
 
-// Begin starts a command, which ends with ctx.
+// dying has a channel for each command whose result is known while the kernel still ends processes of it,
+// which is closed when it has ended them.
+var dying struct {
+	sync.Mutex
+	list []chan struct{}
+}
+
+// die notes a command that is dying, until ended is called.
+func die() (ended func()) {
+	dying.Lock()
+	defer dying.Unlock()
+	one := make(chan struct{})
+	dying.list = append(dying.list, one)
+	return func() {
+		dying.Lock()
+		defer dying.Unlock()
+		dying.list = slices.DeleteFunc(dying.list, func(o chan struct{}) bool { return o == one })
+		close(one)
+	}
+}
+
+// awaitDying returns when the commands that are dying now have ended: else one that takes the place of
+// another could have memory beside it.
+func awaitDying(ctx context.Context) error {
+	dying.Lock()
+	list := slices.Clone(dying.list)
+	dying.Unlock()
+	for _, one := range list {
+		select {
+		case <-one:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until the kernel has ended the processes of an earlier command: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// drainTime is how long output is read when all processes have ended: everything that had the
+// pipe has, and one that could not be ended must not hold up the result.
+const drainTime = 2 * time.Second
+
+// Begin starts a command, which ends with ctx. It waits for what earlier ones have left to the kernel.
 func (r Runner) Begin(ctx context.Context, c Command) (*Process, error) {
 	if c.MaxOutput == 0 {
 		c.MaxOutput = 64 << 10
+	}
+	if err := awaitDying(ctx); err != nil {
+		return nil, err
 	}
 	cmd, launch, err := Program(&c)
 	if err != nil {
@@ -195,16 +242,26 @@ func (r Runner) Begin(ctx context.Context, c Command) (*Process, error) {
 		})
 	})
 	go func() {
-		defer close(p.done)
 		p.follow(ctx, c.Timeout)
-		// Everything that had the pipe has ended; a process that could not be ended
-		// must not hold up the result.
-		pipes.End(in, 2*time.Second)
+		drain, left := drainTime, false
+		select {
+		case <-p.tree.Ended():
+		default: // they were killed, and write no more
+			drain, left = 0, true
+		}
+		pipes.End(in, drain)
 		read.Wait()
 		in.Close()
 		p.result.Output, p.result.Cut = p.output.text()
 		p.result.Duration, p.result.Gaps = time.Since(p.began), Gaps()
 		p.err = errors.Join(p.err, p.takeStatus())
+		if left {
+			defer die()()
+			close(p.done)
+			<-p.tree.Ended()
+		} else {
+			defer close(p.done)
+		}
 		launch.Close()
 	}()
 	return p, nil

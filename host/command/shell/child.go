@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -37,13 +38,14 @@ type child struct {
 	e       *execution
 	proc    *process
 	readers []*os.File
-	ended   func() error // called when all processes have ended; nil for none
+	ended   func(context.Context) error // called when all processes have ended; nil for none
 	read    sync.WaitGroup
 	stopped chan struct{} // closed by stop
 	once    sync.Once
-	why     reason // set before stopped is closed
-	over    chan struct{}
-	result  Record // how this start ended; set before over is closed
+	why     reason        // set before stopped is closed
+	known   chan struct{} // closed when it is known how this start ended, by over at the latest
+	result  Record        // how this start ended; set before known is closed
+	over    chan struct{} // closed when nothing of it is left
 }
 
 // stop asks for the end of the process tree; it does not wait.
@@ -110,11 +112,8 @@ func (c *child) follow(timeout time.Duration) {
 		c.end()
 	}
 	m := c.e.m
-	c.report(c.proc.wait())
-	for _, f := range c.readers {
-		pipes.End(f, drainTime)
-	}
-	c.read.Wait()
+	c.report(c.proc.wait(m.closing, c.dying))
+	c.readOut(drainTime)
 	for _, f := range c.readers {
 		_ = f.Close() // read to its end or given up
 	}
@@ -122,6 +121,57 @@ func (c *child) follow(timeout time.Duration) {
 		reapAdopted()
 	}
 	c.e.finish(c)
+}
+
+// readOut returns when the output was read to its end, or for as long as that.
+func (c *child) readOut(after time.Duration) {
+	for _, f := range c.readers {
+		pipes.End(f, after)
+	}
+	c.read.Wait()
+}
+
+// dying gives the result of a program whose processes the kernel takes long to end. They were killed, so
+// they write no more. The execution is live until they have ended, so that their memory has a place.
+func (c *child) dying() {
+	c.readOut(0)
+	c.e.m.log.Warn("the kernel takes long to end the processes of an execution, whose memory it frees", "execution", c.e.id, "run", c.e.run)
+	code, signal := c.proc.exit()
+	c.makeKnown(c.outcome(c.e.record(), code, signal))
+}
+
+// finishConfined does what is to be done when all processes of a confined program have ended. If the program
+// was stopped, its caller need not wait for that.
+func (c *child) finishConfined(code int, signal string) error {
+	if c.ended == nil {
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.ended(c.e.m.closing) }()
+	select {
+	case err := <-done:
+		return err
+	case <-c.stopped:
+		c.makeKnown(c.outcome(c.e.record(), code, signal))
+		return <-done
+	}
+}
+
+// outcome completes the record of an execution by how this start of it ended.
+func (c *child) outcome(r Record, code int, signal string) Record {
+	r.State, r.EndedAt, r.ExitCode, r.Signal = Ended, time.Now(), &code, signal
+	r.TimedOut = c.reason() == reasonTimeout
+	return r
+}
+
+// makeKnown gives the result of this start. The first one counts.
+func (c *child) makeKnown(r Record) {
+	select {
+	case <-c.known:
+	default:
+		c.result = r
+		close(c.known)
+	}
 }
 
 // endWithToken ends a program that no call waits for when the named token that started it was

@@ -181,7 +181,7 @@ func newStreams(stdout, stderr *excerpt) streams {
 	return s
 }
 
-// runToEnd starts a program and returns when its whole tree has ended; the
+// runToEnd starts a program and returns when it is known how it ended; the
 // program ends with ctx. Not reaching its own end is an error.
 func (m *Manager) runToEnd(ctx context.Context, j job) (*execution, Record, error) {
 	e, c, err := m.start(ctx, j)
@@ -189,10 +189,10 @@ func (m *Manager) runToEnd(ctx context.Context, j job) (*execution, Record, erro
 		return nil, Record{}, err
 	}
 	select {
-	case <-c.over:
+	case <-c.known:
 	case <-ctx.Done():
 		c.stop(reasonCancelled)
-		<-c.over
+		<-c.known
 	}
 	why := c.reason()
 	if why == reasonNone {

@@ -65,8 +65,9 @@ type Options struct {
 	Subreaper bool
 	// Confine returns the program that executes cmd confined, for a call whose commands are
 	// confined, and what to do when all its processes have ended; nil for other calls. It may wait,
-	// until ctx ends. An error of ended fails the execution. Default: no command is confined.
-	Confine func(ctx context.Context, call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func() error, err error)
+	// until ctx ends. An error of ended fails the execution; its context ends some time after the
+	// Manager was closed. Default: no command is confined.
+	Confine func(ctx context.Context, call *command.Call, cmd *exec.Cmd) (confined *exec.Cmd, ended func(context.Context) error, err error)
 	// Printed is called while executions of runs print, several times a second, with the end of
 	// what came since the last time. It must not block. Default: not called.
 	Printed func(Printed)
@@ -112,6 +113,9 @@ type Manager struct {
 	recovered bool
 	closed    bool
 	group     sync.WaitGroup // live executions, and those being started
+
+	closing context.Context // ends when Close has waited for closeTime
+	hurry   context.CancelCauseFunc
 }
 
 // New returns a Manager. Call [Manager.Recover] before anything is started, so
@@ -120,7 +124,8 @@ func New(opt Options) (*Manager, error) {
 	if opt.Environ == nil {
 		opt.Environ = os.Environ
 	}
-	m := &Manager{opt: opt, log: opt.Logger, all: map[string]*execution{}, live: map[sentinels.RunID]int{}, places: map[placesOf]*places{}}
+	closing, hurry := context.WithCancelCause(context.Background())
+	m := &Manager{closing: closing, hurry: hurry, opt: opt, log: opt.Logger, all: map[string]*execution{}, live: map[sentinels.RunID]int{}, places: map[placesOf]*places{}}
 	if m.log == nil {
 		m.log = slog.New(slog.DiscardHandler)
 	}
@@ -160,8 +165,12 @@ func setDefault[T comparable](p *T, value T) {
 	}
 }
 
-// Close ends every live execution and returns when all have ended. Calling it
-// again does nothing more.
+// closeTime bounds how long Close waits for processes that the kernel still ends, and for
+// what is done when confined commands have ended. What manages services waits longer for this process.
+const closeTime = 5 * time.Second
+
+// Close ends every live execution and returns when all have ended, but for what the kernel
+// ends without this process. Calling it again does nothing more.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	already := m.closed
@@ -174,6 +183,8 @@ func (m *Manager) Close() error {
 	for _, e := range list {
 		e.stop(reasonClosed)
 	}
+	t := time.AfterFunc(closeTime, func() { m.hurry(errClosing()) })
+	defer t.Stop()
 	m.group.Wait()
 	m.supervisors.close()
 	if m.temp && !already {

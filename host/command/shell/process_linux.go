@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -163,26 +164,51 @@ func (p *process) order(o byte) {
 // 5 s, and as much again for a busy machine.
 const superviseTime = 10 * time.Second
 
+// answerTime is how long a caller waits for the kernel to end a PID namespace. It ends each
+// process by itself, and frees its memory before: with many mappings that takes seconds.
+const answerTime = 500 * time.Millisecond
+
 // wait returns when nothing of the tree is left that can be ended. It is called once,
-// when the command has ended or kill was called.
-func (p *process) wait() (e ending) {
+// when the command has ended or kill was called. If the kernel takes long to end a PID namespace, it calls
+// dying, and from then on the end of closing has it return too.
+func (p *process) wait(closing context.Context, dying func()) (e ending) {
 	p.mu.Lock()
 	s := p.s
 	p.mu.Unlock()
-	t := time.NewTimer(superviseTime)
+	limit, byKernel := superviseTime, false
+	select {
+	case <-p.exited: // a namespace ends with its first process
+	default:
+		if byKernel = p.use == contained; byKernel {
+			limit = answerTime
+		}
+	}
+	t := time.NewTimer(limit)
 	defer t.Stop()
+	alone := false // the kernel ends the rest
 	select {
 	case <-p.ended:
-	case <-t.C: // it hangs: end it from here, after what is below it
-		e.killed += endTree(func(table []proc) []proc { return below(table, s.pid()) })
-		_ = s.cmd.Process.Kill()
-		<-p.ended
+	case <-t.C:
+		if byKernel {
+			dying()
+			select {
+			case <-p.ended:
+			case <-closing.Done():
+				alone = true
+				p.end(s)
+				_ = os.Remove(p.how.file) // nothing is left to be found
+			}
+		} else { // it hangs: end it from here, after what is below it
+			e.killed += endTree(func(table []proc) []proc { return below(table, s.pid()) })
+			p.end(s)
+		}
 	}
 	p.mu.Lock()
 	p.s = nil
 	p.mu.Unlock()
 	p.closeInput()
 	switch {
+	case alone:
 	case !p.whole:
 		e.lost = true
 		e.killed += p.search(s)
@@ -194,8 +220,19 @@ func (p *process) wait() (e ending) {
 	return e
 }
 
-// exit returns how the command ended; -1 if that is not known.
+// end ends the supervisor at once.
+func (p *process) end(s *supervisor) {
+	_ = s.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// exit returns how the command ended; -1 if that is not known. One that the kernel still ends was killed.
 func (p *process) exit() (code int, signal string) {
+	select {
+	case <-p.exited:
+	default:
+		return exitOf(syscall.WaitStatus(syscall.SIGKILL))
+	}
 	if !p.known {
 		return -1, ""
 	}

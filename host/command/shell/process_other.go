@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"os/exec"
 )
@@ -48,7 +49,7 @@ func (p *process) terminate() { terminate(p.cmd.Process) }
 func (p *process) kill() { killGroup(p.cmd.Process) }
 
 // wait returns when the command has ended, and ends what is left of its group.
-func (p *process) wait() ending {
+func (p *process) wait(context.Context, func()) ending {
 	<-p.exited
 	killGroup(p.cmd.Process)
 	return ending{}

@@ -195,7 +195,7 @@ func (m *Manager) startReady(ctx context.Context, j job, in *readyIn) (executeOu
 		return executeOut{}, m.notReady(e, c, j, "ended with "+howEnded(&c.result)+" before it was ready")
 	}
 	c.stop(reasonCancelled)
-	<-c.over
+	<-c.known
 	if ctx.Err() != nil {
 		return executeOut{}, context.Cause(ctx)
 	}

@@ -152,7 +152,7 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	if err != nil {
 		return nil, err
 	}
-	var ended func() error
+	var ended func(context.Context) error
 	if e.m.opt.Confine != nil {
 		confined, after, err := e.m.opt.Confine(ctx, j.call, cmd)
 		if err != nil {
@@ -165,14 +165,14 @@ func (e *execution) launch(ctx context.Context, j job, set ruleset, rules []Rule
 	}
 	c, err := e.begin(ctx, j, cmd, cookie, ended, set, rules)
 	if err != nil && ended != nil {
-		err = errors.Join(err, ended())
+		err = errors.Join(err, ended(e.m.closing))
 	}
 	return c, err
 }
 
 // begin is launch for a prepared program. ended, which may be nil, is called when all its
 // processes have ended.
-func (e *execution) begin(ctx context.Context, j job, cmd *exec.Cmd, cookie string, ended func() error, set ruleset, rules []Rule) (*child, error) {
+func (e *execution) begin(ctx context.Context, j job, cmd *exec.Cmd, cookie string, ended func(context.Context) error, set ruleset, rules []Rule) (*child, error) {
 	e.mu.Lock()
 	again := e.rec.Starts > 0
 	e.mu.Unlock()
@@ -232,8 +232,8 @@ func (m *Manager) keptRules(rules []Rule) []Rule {
 }
 
 // spawn starts the process and what watches over it.
-func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job, ended func() error) (*child, error) {
-	c := &child{e: e, ended: ended, stopped: make(chan struct{}), over: make(chan struct{})}
+func (e *execution) spawn(ctx context.Context, cmd *exec.Cmd, j job, ended func(context.Context) error) (*child, error) {
+	c := &child{e: e, ended: ended, stopped: make(chan struct{}), known: make(chan struct{}), over: make(chan struct{})}
 	var writers []*os.File
 	closeAll := func(files []*os.File) {
 		for _, f := range files {
@@ -285,26 +285,24 @@ const exitRefused = 126
 // finish records the end of c and wakes all that wait for it.
 func (e *execution) finish(c *child) {
 	code, signal := c.proc.exit()
-	if c.ended != nil {
-		if err := c.ended(); err != nil {
-			e.note(fmt.Sprintf("[%v]", err))
-			if code == 0 {
-				code = exitRefused
-			}
+	if err := c.finishConfined(code, signal); err != nil {
+		e.note(fmt.Sprintf("[%v]", err))
+		if code == 0 {
+			code = exitRefused
 		}
 	}
 	e.mu.Lock()
-	e.rec.State, e.rec.EndedAt = Ended, time.Now()
-	e.rec.ExitCode, e.rec.Signal = &code, signal
-	e.rec.TimedOut = c.reason() == reasonTimeout
+	e.rec = c.outcome(e.rec, code, signal)
 	e.telling.flush()
-	e.child, c.result = nil, e.rec
+	e.child = nil
+	result := e.rec
 	if err := e.save(context.Background()); err != nil {
 		e.m.log.Warn("record end of execution", "execution", e.id, "error", err)
 	}
 	e.announce()
 	e.mu.Unlock()
 	e.m.release(e)
+	c.makeKnown(result)
 	close(c.over)
 	e.m.ended(e)
 }

@@ -169,20 +169,21 @@ const (
 )
 
 // endAll ends every descendant and returns the pids of those that are still there
-// when it gives up, 0 for what /proc does not show. It stops the whole tree before it
+// when it gives up, 0 for what /proc does not show. In a PID namespace the kernel ends them, so
+// it does not give up there. Elsewhere it stops the whole tree before it
 // kills: a process that is stopped starts no other, so this ends also what forks
 // faster than it is found.
 func (s *supervisor) endAll() (left []int) {
 	began := time.Now()
 	seen := map[int]bool{}
-	if s.contained { // its end is that of all others
+	if s.contained { // its end is that of all others, however long the kernel takes for their memory
 		_ = syscall.Kill(s.pid, syscall.SIGKILL) // it may have ended
+		for !s.reap() {
+			<-s.exits
+		}
+		return nil
 	}
 	for pause := minPause; !s.reap(); {
-		if s.contained && time.Since(began) < endTime {
-			time.Sleep(minPause)
-			continue
-		}
 		before := len(seen)
 		live := stopTree(ownChildren(), seen, nil, began.Add(endTime))
 		if len(seen) > before && time.Since(began) < endTime {
