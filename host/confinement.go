@@ -99,10 +99,10 @@ func (h *Host) confineShell(ctx context.Context, call *command.Call, cmd *exec.C
 		return nil, nil, err
 	}
 	ends = true
-	return confined, func(context.Context) error {
+	return confined, func(ctx context.Context) error {
 		launch.Close()
 		remove()
-		err := inside.RefuseNew()
+		err := inside.RefuseNew(ctx)
 		h.confining.end(begun) // not before: the host must not work in what the command has made
 		if err != nil {
 			h.opt.Logger.Warn("a confined command made repositories", "workspace", root, "error", err)

@@ -209,11 +209,12 @@ func (all *Set) relative(path string) string {
 }
 
 // RefuseNew renames the repositories that were not there before, or led elsewhere, so that no program
-// takes them for some, and those in them. The error names them, and those that could not be renamed. No
-// context ends it: what it has not renamed would be known to the next command.
-func (all *Set) RefuseNew() error {
+// takes them for some, and those in them. The error names them, and those that could not be renamed. The
+// context must not be that of the caller of the command, which could end it so: what it has not renamed
+// by then is known to the next command.
+func (all *Set) RefuseNew(ctx context.Context) error {
 	var renamed, stay named
-	err := all.walk(context.Background(), func(dir holder, one *entry) (enter string) {
+	err := all.walk(ctx, func(dir holder, one *entry) (enter string) {
 		if slices.ContainsFunc(all.known, func(k entry) bool { return k.same(one) && !slices.ContainsFunc(k.leads, lead.changed) }) {
 			return ""
 		}

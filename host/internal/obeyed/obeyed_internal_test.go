@@ -33,7 +33,7 @@ func TestLeftOverIsNeverKnown(t *testing.T) {
 	if err != nil || len(all.known) != 1 || filepath.Base(filepath.Dir(all.known[0].path)) != "old" {
 		t.Fatalf("%v %v", all.known, err)
 	}
-	if err := all.RefuseNew(); err == nil {
+	if err := all.RefuseNew(t.Context()); err == nil {
 		t.Error("it is known")
 	}
 	if _, err := os.Lstat(filepath.Join(root, "new", ".git"+refusedSuffix+"1")); err != nil {

@@ -36,7 +36,7 @@ func (all *Set) walk(ctx context.Context, found func(dir holder, one *entry) (en
 	err := filepath.WalkDir(all.root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case err != nil:
 			failed.add(fmt.Sprintf("%s: %v", all.relative(path), err))
 			return nil

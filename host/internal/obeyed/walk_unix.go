@@ -89,8 +89,8 @@ func (all *Set) walk(ctx context.Context, found func(dir holder, one *entry) (en
 			s.leave()
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("find repositories in folders of %q: %w", all.root, err)
+	if ctx.Err() != nil {
+		return fmt.Errorf("find repositories in folders of %q: %w", all.root, context.Cause(ctx))
 	}
 	if len(s.failed.first) > 0 {
 		return fmt.Errorf("find repositories in folders of %q: %s", all.root, &s.failed)

@@ -47,7 +47,7 @@ func TestDeepFoldersAreRefusedInLinearTime(t *testing.T) {
 	defer dir.Close()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err = all.RefuseNew()
+	err = all.RefuseNew(t.Context())
 	runtime.ReadMemStats(&after)
 	if got := (after.TotalAlloc - before.TotalAlloc) / depth; got > each {
 		t.Errorf("%d bytes were allocated for each folder, want at most %d", got, each)
@@ -62,15 +62,24 @@ func TestDeepFoldersAreRefusedInLinearTime(t *testing.T) {
 	}
 }
 
-// TestFindEndsWithItsContext: a command that is cancelled before it begins waits for no walk of its workspace.
-func TestFindEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+// TestWalksEndWithTheirContext: a command that is cancelled before it begins, and a host that ends, wait for no walk of a
+// workspace.
+func TestWalksEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
 	root := t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "dir"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Find(ctx, root, root, nil, nil, &Left{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	all, err := Find(ctx, root, root, nil, nil, &Left{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := errors.New("the host ends")
+	cancel(ends)
+	if _, err := Find(ctx, root, root, nil, nil, &Left{}); !errors.Is(err, ends) {
+		t.Errorf("before a command: %v", err)
+	}
+	if err := all.RefuseNew(ctx); !errors.Is(err, ends) {
+		t.Errorf("behind a command: %v", err)
 	}
 }
