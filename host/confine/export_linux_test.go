@@ -47,6 +47,20 @@ func LimitDuringALook(memory uint64, waits bool) string {
 	return w.exceeds(time.Now())
 }
 
+// LimitOfObjects returns the limit that a command with 8 GiB exceeds on a machine with so much memory, whose kernel has grown by so
+// much for so long. The numbers are GiB.
+func LimitOfObjects(total, available, objects uint64, lasts time.Duration) string {
+	w := &watcher{limits: Limits{}.withDefaults(), objectsSince: time.Now().Add(-lasts)}
+	w.begun.memory = machineMemory{total: total << 30}
+	return w.exceedsObjects(machineMemory{total: total << 30, available: available << 30, objects: objects << 30})
+}
+
+// LimitOfAllObjects returns what a look finds that may find nothing in the kernel, where all has been there for so long.
+func LimitOfAllObjects(lasts time.Duration) string {
+	w := &watcher{limits: Limits{Memory: math.MaxUint64 / 2, Processes: math.MaxUint64}, closer: &closerLook{limit: make(chan string)}, objectsSince: time.Now().Add(-lasts)}
+	return w.exceeds(time.Now())
+}
+
 // DiskDuringAWalk returns the limit of disk that a command with one folder exceeds during a walk that has lasted so long,
 // after which its disk has lost so many bytes.
 func DiskDuringAWalk(dir string, lasts time.Duration, limit, lost uint64) string {

@@ -398,6 +398,32 @@ func TestLimitsDuringALook(t *testing.T) {
 	}
 }
 
+// What the kernel has for no command that is counted is that of each, once it has lasted or memory is short.
+func TestObjectsOfTheKernel(t *testing.T) {
+	for _, one := range []struct {
+		name                      string
+		total, available, objects uint64
+		lasts                     time.Duration
+		exceeds                   bool
+	}{
+		{"what one command may have", 32, 20, 8, time.Hour, false},
+		{"more, as after a command that was ended", 32, 20, 9, time.Second, false},
+		{"more for long", 32, 20, 9, time.Minute, true},
+		{"more where memory is short", 32, 3, 9, 0, true},
+		{"what other programs of a large machine have", 256, 100, 31, time.Hour, false},
+		{"more than those of a large machine", 256, 100, 33, time.Hour, true},
+		{"a quarter of a small machine", 4, 2, 1, time.Hour, false},
+		{"more than that", 4, 2, 2, time.Hour, true},
+	} {
+		if limit := confine.LimitOfObjects(one.total, one.available, one.objects, one.lasts); (limit != "") != one.exceeds {
+			t.Errorf("%s: %q", one.name, limit)
+		}
+	}
+	if limit := confine.LimitOfAllObjects(time.Hour); !strings.Contains(limit, "the kernel") {
+		t.Errorf("a look finds %q", limit)
+	}
+}
+
 // A walk of the folders of a command that the command makes last does not keep the launcher from what the disk has lost.
 func TestDiskDuringAWalk(t *testing.T) {
 	dir := t.TempDir()

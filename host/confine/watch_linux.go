@@ -48,8 +48,9 @@ const maxSessions = 200
 
 // A machineMemory is what the kernel counts for all processes of this machine, in bytes.
 type machineMemory struct {
-	anonymous, shared, pageTables, available uint64
+	anonymous, shared, pageTables, available, total uint64
 
+	objects uint64 // of the kernel that it cannot reclaim, and what it allocates for itself in other ways than by pages
 	kernel  uint64 // in no process and no cache: pipes, sockets, semaphores, drivers, and freeOfProcessors
 	slab    uint64 // of it, objects that it cannot reclaim, such as files, sockets and watches of epoll
 	sockets uint64 // number
@@ -63,12 +64,12 @@ func memoryOfMachine() (m machineMemory) {
 	if err != nil {
 		return m
 	}
-	var total, elsewhere uint64
+	var elsewhere uint64
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
 		switch name {
 		case "MemTotal":
-			total = kibibytes(value)
+			m.total = kibibytes(value)
 		case "MemFree", "Buffers", "Cached", "SwapCached", "SReclaimable", "Hugetlb", "Zswap":
 			elsewhere += kibibytes(value)
 		case "AnonPages":
@@ -76,6 +77,9 @@ func memoryOfMachine() (m machineMemory) {
 			elsewhere += m.anonymous
 		case "SUnreclaim":
 			m.slab = kibibytes(value)
+			m.objects += m.slab
+		case "VmallocUsed", "Percpu":
+			m.objects += kibibytes(value)
 		case "Shmem":
 			m.shared = kibibytes(value)
 		case "PageTables":
@@ -84,7 +88,7 @@ func memoryOfMachine() (m machineMemory) {
 			m.available = kibibytes(value)
 		}
 	}
-	m.kernel = grown(elsewhere, total)
+	m.kernel = grown(elsewhere, m.total)
 	if text, err = os.ReadFile("/proc/net/sockstat"); err == nil {
 		for line := range bytes.Lines(text) {
 			f := bytes.Fields(line)
@@ -98,7 +102,7 @@ func memoryOfMachine() (m machineMemory) {
 	}
 	// The kernel begins to take from connections when TCP has three parts of 64 of the memory of the
 	// machine, if no other limit is set.
-	m.transportMost = max(total/128, leastTransport)
+	m.transportMost = max(m.total/128, leastTransport)
 	return m
 }
 
@@ -140,6 +144,8 @@ type watcher struct {
 
 	transportNext time.Time // of the next sum of buffers of TCP and UDP
 	table         *os.File  // with the number of open files of the machine; nil for no limit
+
+	objectsSince time.Time // when the objects of the kernel were found to be more than the command may have
 	// Functions for the main thread, which has started the command: others are in a domain of
 	// Landlock that does not allow to read what its processes have.
 	main    chan func()
@@ -196,6 +202,9 @@ func (w *watcher) exceeds(due time.Time) string {
 		return fmt.Sprintf("it has more than %d sessions", maxSessions)
 	}
 	now := memoryOfMachine()
+	if exceeded := w.exceedsObjects(now); exceeded != "" {
+		return exceeded
+	}
 	if w.closer == nil {
 		c := &closerLook{limit: make(chan string, 1)}
 		w.closer = c
@@ -291,6 +300,32 @@ func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
 		return fmt.Sprintf("the kernel has more than %s of memory for it", size(w.limits.Memory))
 	}
 	return ""
+}
+
+// longestUnowned is how long the kernel may have more for no command than one may have. Another command that has it is ended
+// at once, and the kernel then takes seconds to free it.
+const longestUnowned = 30 * time.Second
+
+// shareOfObjects is the part of the memory of the machine by which its kernel may grow for other programs.
+const shareOfObjects = 8
+
+// exceedsObjects returns the limit of memory if the kernel has grown by more than that since the command began, by what no count
+// of the command's names. Then it counts for each command that was there before: at once if memory is short, when the kernel would
+// end commands too.
+func (w *watcher) exceedsObjects(now machineMemory) string {
+	total := w.begun.memory.total
+	most := max(min(w.limits.Memory, total/4), total/shareOfObjects)
+	switch {
+	case grown(w.begun.memory.objects, now.objects) <= most:
+		w.objectsSince = time.Time{}
+		return ""
+	case w.objectsSince.IsZero():
+		w.objectsSince = time.Now()
+	}
+	if time.Since(w.objectsSince) < longestUnowned && now.available > now.total/shareOfObjects {
+		return ""
+	}
+	return fmt.Sprintf("the kernel has more than %s that it cannot reclaim and did not have before, for this command or another program that runs beside it", size(most))
 }
 
 // exceedsTransport returns the limit of buffers of TCP and UDP if the command exceeds it. The kernel bounds
