@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +221,62 @@ func TestIDsOfProcesses(t *testing.T) {
 	}
 	if string(r.Output) != want {
 		t.Errorf("want %s ids: %s", want, describe(r))
+	}
+}
+
+// chains starts processes that each start another and end, without end.
+const chains = `h() { (h) & }; i=0; while [ $i -lt 50 ]; do (h) & i=$((i+1)); done; `
+
+// Processes that start others without end cannot outlive their command, by a time limit or by its
+// end.
+func TestForksWithoutEnd(t *testing.T) {
+	needNamespaces(t)
+	c := command(t, chains+"sleep 600")
+	c.Timeout = time.Second
+	if r := execute(t, c); !r.TimedOut || r.Duration > time.Minute {
+		t.Errorf("%s", describe(r))
+	}
+	if r := execute(t, command(t, chains+"exit 3")); r.ExitCode != 3 || r.Duration > time.Minute {
+		t.Errorf("%s", describe(r))
+	}
+}
+
+// What the kernel counts by user is left to the user's other programs.
+func TestSignalsAreLeft(t *testing.T) {
+	needNamespaces(t)
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_SIGPENDING, &most); err != nil || most.Max == unix.RLIM_INFINITY {
+		t.Skip("this user may have any number of waiting signals")
+	}
+	c := helper(t, "waiting signals", "")
+	c.Shell = fmt.Sprintf("%s='waiting signals' ./helper", helperVariable)
+	r := execute(t, c)
+	if n, err := strconv.ParseUint(strings.TrimSpace(string(r.Output)), 10, 64); err != nil || n == 0 || n > most.Max/8 {
+		t.Errorf("%d signals wait of %d: %s", n, most.Max, describe(r))
+	}
+}
+
+// A process has ended, or ends, by what the kernel says of its threads. One without memory may keep its files.
+func TestProcessEnds(t *testing.T) {
+	const first, exiting, second = "7 (a) b) Z 1 7 7 0 -1 4228108 0 0", "8 (a b) D 1 7 7 0 -1 4194308 0 0", "8 (a b) S 1 7 7 0 -1 4194560 0 0"
+	for _, c := range []struct {
+		threads []string
+		ends    bool
+	}{{nil, true}, {[]string{first}, true}, {[]string{first, exiting}, true}, {[]string{first, ""}, true}, {[]string{first, second}, false}} {
+		dir := t.TempDir()
+		for i, stat := range c.threads {
+			thread := filepath.Join(dir, "task", fmt.Sprint(7+i))
+			if err := os.MkdirAll(thread, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for name, text := range map[string]string{"stat": stat, "statm": "0 0 0 0 0 0 0\n"} {
+				if err := os.WriteFile(filepath.Join(thread, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if ends := confine.Ends(dir); ends != c.ends {
+			t.Errorf("%q: ends: %t", c.threads, ends)
+		}
 	}
 }
