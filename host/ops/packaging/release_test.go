@@ -38,7 +38,10 @@ type goreleaser struct {
 	Archives []struct {
 		Formats      []string
 		NameTemplate string `yaml:"name_template"`
-		Files        []string
+		Files        []struct {
+			Src  string
+			Info struct{ Mtime string }
+		}
 	}
 	Nfpms []struct {
 		PackageName      string `yaml:"package_name"`
@@ -49,7 +52,7 @@ type goreleaser struct {
 		Maintainer       string
 		Description      string
 		License          string
-		Section          string
+		Section, Mtime   string
 		Recommends       []string
 		Contents         []struct{ Src, Dst, Packager string }
 	}
@@ -178,8 +181,8 @@ func TestReleaseFiles(t *testing.T) {
 	}
 
 	archived := map[string]bool{}
-	for _, pattern := range config.Archives[0].Files {
-		for _, source := range named(pattern) {
+	for _, file := range config.Archives[0].Files {
+		for _, source := range named(file.Src) {
 			archived[source] = true
 		}
 	}
@@ -252,6 +255,24 @@ func declared(t *testing.T, folder string) (name string, variables []string) {
 		}
 	}
 	return name, variables
+}
+
+// TestReleaseTimes: a release that is built again from its commit has the same archives and packages, so
+// no file in them has the time of the checkout or of the build.
+func TestReleaseTimes(t *testing.T) {
+	config := releaseConfig(t)
+	times := map[string]string{"packages": config.Nfpms[0].Mtime}
+	for _, file := range config.Archives[0].Files {
+		times[file.Src] = file.Info.Mtime
+	}
+	for what, mtime := range times {
+		if mtime != "{{ .CommitDate }}" {
+			t.Errorf("the time of %s is %q", what, mtime)
+		}
+	}
+	if mtime := config.Builds[0].ModTimestamp; mtime != "{{ .CommitTimestamp }}" {
+		t.Errorf("the time of the program is %q", mtime)
+	}
 }
 
 // TestReleaseNames: what the pages call the files of a release and its image is what they are called.
