@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
 )
 
-// TestHelpOfEveryCommand: each begins with what the command does, has an example, and fits on a
-// terminal, whose width only examples and words may exceed.
+// TestHelpOfEveryCommand: each begins with what the command does, has an example, shows values of
+// flags that take one, and fits on a terminal, whose width only examples and words may exceed.
 func TestHelpOfEveryCommand(t *testing.T) {
 	const width = 80
 	a := &app.App{Env: app.Env{StdoutTerminal: true, Width: func() int { return width }}}
@@ -35,6 +36,12 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		if c.Example == "" {
 			t.Errorf("%s --help has no example", c.CommandPath())
 		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			// Words in backquotes are shown as the value of the flag.
+			if value, _ := pflag.UnquoteUsage(f); f.Value.Type() == "bool" && value != "" {
+				t.Errorf("%s --help shows --%s with a value %q, which it does not take", c.CommandPath(), f.Name, value)
+			}
+		})
 		for line := range strings.SplitSeq(text, "\n") {
 			example := strings.Contains(c.Example, line)
 			if !example && output.Width(output.Escape(line)) > width {

@@ -67,7 +67,7 @@ func (a verbs) backupCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&secrets, "secrets", false, "also copy the encrypted secrets of `sentinel secret`")
+	c.Flags().BoolVar(&secrets, "secrets", false, "also copy the encrypted file of secrets")
 	return c
 }
 

@@ -47,7 +47,7 @@ func (a verbs) logsCommand() *cobra.Command {
 	c.Flags().StringVar(&want.stream, "stream", "", "only stdout or stderr")
 	c.Flags().IntVar(&want.tail, "tail", 0, "only the last so many lines of each command")
 	c.Flags().BoolVarP(&want.times, "times", "t", false, "begin each line with its time, in UTC")
-	c.Flags().BoolVar(&events, "events", false, "show the progress of the run, as `run` showed it live")
+	c.Flags().BoolVar(&events, "events", false, "show the progress of the run, as \"run\" showed it live")
 	c.Flags().IntVar(&limit, "limit", 0, "with --events: only the newest so many (default: all)")
 	return c
 }
