@@ -376,14 +376,13 @@ func (a *App) StoreLocked(ctx context.Context) error {
 	if err != nil {
 		return e
 	}
-	switch n := len(owner.Runs); n {
-	case 0:
+	switch n := len(owner.Runs); {
+	case owner.Serves:
+		e.text = fmt.Sprintf("process %d serves the store in %s", owner.PID, a.State())
+		e.hint = "end it, or use another store with --state DIR"
+	case n == 0:
 		e.text = fmt.Sprintf("process %d has the store in %s", owner.PID, a.State())
-		if owner.Serves {
-			e.text = fmt.Sprintf("process %d serves the store in %s", owner.PID, a.State())
-			e.hint = "end it, or use another store with --state DIR"
-		}
-	case 1:
+	case n == 1:
 		e.text = fmt.Sprintf("process %d has the store in %s and executes run %s", owner.PID, a.State(), owner.Runs[0])
 		e.hint = fmt.Sprintf("wait for it or end it with `sentinel stop%s %s`, or use another store with --state DIR", a.SameStore(), owner.Runs[0])
 	default:
