@@ -206,6 +206,29 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return nil, httpproblem.Read(c.server, res.StatusCode, res.Header.Get("Content-Type"), body)
 }
 
+// stream makes a request and returns the body of its answer, which the caller closes.
+func (c *Client) stream(ctx context.Context, r request) (io.ReadCloser, error) {
+	res, err := c.send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &streamed{res.Body, func(err error) error { return c.connectionError(ctx, r, err) }}, nil
+}
+
+// streamed is the body of an answer. Its errors are those of the request.
+type streamed struct {
+	io.ReadCloser
+	broken func(error) error
+}
+
+func (s *streamed) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = s.broken(err)
+	}
+	return n, err
+}
+
 func readAll(r io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
 	if err == nil && len(body) > maxAnswer {

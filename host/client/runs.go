@@ -282,11 +282,7 @@ func (c *Client) Output(ctx context.Context, opt OutputOptions) (io.ReadCloser, 
 			query.Set(name, value)
 		}
 	}
-	res, err := c.send(ctx, request{path: []string{"v1", "runs", string(opt.Run), "steps", opt.Step, "output"}, query: query})
-	if err != nil {
-		return nil, err
-	}
-	return res.Body, nil
+	return c.stream(ctx, request{path: []string{"v1", "runs", string(opt.Run), "steps", opt.Step, "output"}, query: query})
 }
 
 // Backup returns a backup of the state of the server, which the caller closes. One that
@@ -296,9 +292,5 @@ func (c *Client) Backup(ctx context.Context, secrets bool) (io.ReadCloser, error
 	if secrets {
 		query.Set("secrets", "true")
 	}
-	res, err := c.send(ctx, request{path: []string{"v1", "backup"}, query: query})
-	if err != nil {
-		return nil, err
-	}
-	return res.Body, nil
+	return c.stream(ctx, request{path: []string{"v1", "backup"}, query: query})
 }

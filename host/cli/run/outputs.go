@@ -66,9 +66,10 @@ type outputView struct {
 	want    outputWanted
 
 	executions map[attemptKey][]printed
-	shown      map[string]bool // executions, and turns of models
-	any        bool            // there was something to show
-	headed     attemptKey      // that the last heading is of
+	shown      map[string]bool  // executions, and turns of models
+	read       map[string]int64 // bytes of executions that were read when the connection broke
+	any        bool             // there was something to show
+	headed     attemptKey       // that the last heading is of
 }
 
 // outputs shows what the commands of a run have printed and, with follow, what they print until it ends.
@@ -82,7 +83,7 @@ func (a verbs) outputs(ctx context.Context, word string, want outputWanted) (err
 	if err != nil {
 		return err
 	}
-	v := &outputView{app: a, session: s, run: info, want: want, shown: map[string]bool{}}
+	v := &outputView{app: a, session: s, run: info, want: want, shown: map[string]bool{}, read: map[string]int64{}}
 	if want.follow && info.Live && !info.Status.Final() {
 		return v.follow(ctx)
 	}
@@ -134,11 +135,22 @@ func (v *outputView) follow(ctx context.Context) error {
 		if v.app.hostEnded(v.session, err) {
 			return nil
 		}
+		if !over && abi.CodeOf(err) == abi.Unavailable {
+			// A server may be restarted. The watch connects again by itself, and ends if it cannot.
+			select {
+			case <-time.After(reconnectPause):
+				continue
+			case err = <-ended:
+			}
+		}
 		if over || err != nil {
 			return err
 		}
 	}
 }
+
+// reconnectPause is how long nothing is asked of a server that has not answered.
+const reconnectPause = 500 * time.Millisecond
 
 // step shows what there is, and waits for news unless the run is over.
 func (v *outputView) step(ctx context.Context, news <-chan struct{}, ended <-chan error) (over bool, err error) {
@@ -147,7 +159,7 @@ func (v *outputView) step(ctx context.Context, news <-chan struct{}, ended <-cha
 		return false, err
 	}
 	if err := v.show(ctx); err != nil || info.Status.Final() {
-		return true, err
+		return err == nil, err
 	}
 	select {
 	case <-news:
@@ -308,10 +320,23 @@ func (v *outputView) copy(ctx context.Context, e printed) error {
 	}
 	defer from.Close()
 	ends := &endings{to: v.app.Out.Writer}
+	rest := &unread{from: from, skip: v.read[e.ExecutionID]}
 	if v.app.Env.StdoutTerminal {
-		err = v.toTerminal(from)
+		err = v.toTerminal(rest)
 	} else {
-		_, err = io.CopyBuffer(ends, from, make([]byte, copyBuffer))
+		_, err = io.CopyBuffer(ends, rest, make([]byte, copyBuffer))
+	}
+	if abi.CodeOf(err) == abi.Unavailable && v.session.Serves() {
+		v.shown[e.ExecutionID] = false
+		if v.want.tail == 0 { // the last lines are others then
+			v.read[e.ExecutionID] = rest.bytes
+		}
+		if ends.open {
+			if err := v.app.Out.Printf("\n"); err != nil {
+				return err
+			}
+		}
+		v.app.Warn("the connection to the server broke: waiting until it is back")
 	}
 	if err != nil || v.want.bare() {
 		return err
@@ -377,6 +402,25 @@ func (v *outputView) toTerminal(from io.Reader) error {
 // copyBuffer is how many bytes of an output are copied at a time: few calls of the system for much
 // output.
 const copyBuffer = 512 << 10
+
+// unread reads an output without its first bytes, which were read before.
+type unread struct {
+	from        io.Reader
+	skip, bytes int64 // bytes counts those that were skipped, too
+}
+
+func (u *unread) Read(p []byte) (int, error) {
+	if u.bytes < u.skip {
+		n, err := io.CopyN(io.Discard, u.from, u.skip-u.bytes)
+		u.bytes += n
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, err := u.from.Read(p)
+	u.bytes += int64(n)
+	return n, err
+}
 
 // endings passes text on and remembers whether it ended within a line.
 type endings struct {
