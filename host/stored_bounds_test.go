@@ -269,6 +269,55 @@ func TestFilesOfPersonsStay(t *testing.T) {
 	s.must(command.ByUser, "sentinel/delete", map[string]any{"sentinelId": "file"})
 }
 
+// TestDeletedByPersonsStaysDeleted: a model or an agent brings back no sentinel that a person deleted or whose file a
+// person removed, whatever it gives; one that an agent deleted it does.
+func TestDeletedByPersonsStaysDeleted(t *testing.T) {
+	s := newStoring(t, host.Options{})
+	create := func(id string) {
+		s.must(command.ByUser, "sentinel/create", map[string]any{"definition": s.definition(id)})
+	}
+	bundle := func(id string) any {
+		create(id)
+		return s.must(command.ByUser, "sentinel/export", map[string]any{"sentinelId": id, "history": true}).Bundle
+	}
+	given := bundle("gone")
+	s.must(command.ByUser, "sentinel/delete", map[string]any{"sentinelId": "gone"})
+	create("file")
+	if _, err := s.h.Runtime().DeleteWith(t.Context(), "file", runtime.SaveOptions{Expect: 1, By: "file"}); err != nil {
+		t.Fatal(err)
+	}
+	refers := map[string]any{"id": "refers", "name": "refers", "steps": []any{map[string]any{"type": "sentinel", "definition": map[string]any{"$ref": "gone"}}}}
+	for _, c := range []struct {
+		name   string
+		params map[string]any
+	}{
+		{"sentinel/rollback", map[string]any{"sentinelId": "gone", "to": 1}},
+		{"sentinel/rollback", map[string]any{"sentinelId": "gone", "to": 1, "revision": 0}},
+		{"sentinel/rollback", map[string]any{"sentinelId": "file", "to": 1}},
+		{"sentinel/create", map[string]any{"definition": s.definition("gone")}},
+		{"sentinel/create", map[string]any{"definition": s.definition("gone"), "replace": true}},
+		{"sentinel/create", map[string]any{"definition": refers, "definitions": map[string]any{"gone": s.definition("gone")}}},
+		{"sentinel/import", map[string]any{"bundle": given}},
+		{"sentinel/import", map[string]any{"definition": s.definition("file")}},
+	} {
+		for _, by := range []command.By{command.ByAgent, command.ByModel} {
+			_, err := s.call(by, c.name, c.params, "*", c.name)
+			if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "only a person brings it back") || !strings.Contains(abi.As(err).Hint, "by a person; or choose another id") {
+				t.Errorf("%s %v by %s: %v", c.name, c.params, by, err)
+			}
+		}
+	}
+	s.must(command.ByUser, "sentinel/rollback", map[string]any{"sentinelId": "gone", "to": 1})
+	for _, by := range []command.By{command.ByAgent, command.ByModel} {
+		if _, err := s.call(by, "sentinel/delete", map[string]any{"sentinelId": "gone"}, "sentinel/delete"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.call(command.ByAgent, "sentinel/rollback", map[string]any{"sentinelId": "gone", "to": 1}); err != nil {
+			t.Errorf("deleted by %s: %v", by, err)
+		}
+	}
+}
+
 // TestBoundsStay: neither a restore, an export, a copy nor an edit of a part lifts a bound.
 func TestBoundsStay(t *testing.T) {
 	s := newStoring(t, host.Options{})

@@ -81,7 +81,7 @@ func (f family) remove(ctx context.Context, call *command.Call, in deleteIn) (de
 			Hint: "a person deletes it; sentinel/pause stops its triggers",
 		}
 	}
-	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: in.Note, Over: endsPause(call, "delete", string(in.SentinelID))}
+	opt := runtime.SaveOptions{Expect: runtime.AnyRevision, By: who(call), Note: in.Note, Within: call.Bound(), Over: endsPause(call, "delete", string(in.SentinelID))}
 	if in.Revision != nil {
 		opt.Expect = *in.Revision
 	}

@@ -108,6 +108,9 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 	if err := expect("import", head, in.Expect); err != nil {
 		return revision.Imported{}, nil, err
 	}
+	if err := staysDeleted("import", head, authorOf(opt)); err != nil {
+		return revision.Imported{}, nil, err
+	}
 	if err := s.checkSecrets(head, def, opt.Within); err != nil {
 		return revision.Imported{}, nil, err
 	}

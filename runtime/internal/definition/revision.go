@@ -15,7 +15,7 @@ import (
 
 // Delete ends a definition by a tombstone, which it returns: the definition cannot be
 // started any more, and its revisions stay readable. A later save continues their
-// numbering. Of opt, the origin is not used.
+// numbering, of which authors with a bound make none behind a deletion by one without. Of opt, the origin is not used.
 func (s *Store) Delete(ctx context.Context, id sentinels.ID, opt revision.SaveOptions) (revision.Stored, error) {
 	if err := s.opt.Writable(); err != nil {
 		return revision.Stored{}, err
@@ -32,6 +32,9 @@ func (s *Store) Delete(ctx context.Context, id sentinels.ID, opt revision.SaveOp
 		tombstone := revision.Stored{
 			ID: id, Name: head.Name, Revision: head.Revision + 1, SavedAt: time.Now().UTC(), Deleted: true,
 			Origin: head.Origin, By: opt.By, Note: opt.Note,
+		}
+		if opt.Within != nil {
+			tombstone.Within = []string{} // it has no runs: that its author has a bound is enough
 		}
 		err = s.put(ctx, "delete", tombstone, head.Revision, "")
 		var race *raceError

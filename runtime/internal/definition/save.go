@@ -70,6 +70,9 @@ func (s *Store) trySave(ctx context.Context, def *sentinels.Definition, hash str
 	if err := expect("save", head, opt.Expect); err != nil {
 		return revision.Stored{}, err
 	}
+	if err := staysDeleted("save", head, owner); err != nil {
+		return revision.Stored{}, err
+	}
 	next := revision.Stored{
 		ID: def.ID, Name: def.Name, Revision: head.Revision + 1, Hash: hash, SavedAt: time.Now().UTC(),
 		Origin: opt.Origin, By: opt.By, Note: opt.Note, Within: opt.Within, Maker: makerOf(opt), Definition: canonical,
@@ -136,6 +139,18 @@ func CheckSecrets(before, def *sentinels.Definition, types *sentinels.TypeSet) e
 	return &abi.Error{
 		Code: abi.Denied, Permanent: true, Field: "env", Message: fmt.Sprintf("save definition %q: only a person adds the use of a secret: %s", def.ID, strings.Join(added, ", ")),
 		Hint: "leave it out; a person writes it into the definition, and allows it with `sentinel secret allow`",
+	}
+}
+
+// staysDeleted returns the error of an author with a bound, see [authorOf], who brings back what a person deleted: its
+// triggers would fire again, under the name that the person gave it.
+func staysDeleted(op string, head revision.Stored, author string) error {
+	if author == "" || !head.Deleted || head.Within != nil {
+		return nil
+	}
+	return &abi.Error{
+		Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s definition %q: a person deleted it or its file, so only a person brings it back", op, head.ID),
+		Hint: fmt.Sprintf("sentinel rollback %s %d, by a person; or choose another id", head.ID, head.Revision-1),
 	}
 }
 
