@@ -147,6 +147,61 @@ func TestEventsOfTransactionsSayForWhom(t *testing.T) {
 	}
 }
 
+// TestEventsOfModelsSayForWhom: what a model emits in the run of a person has the model behind it, in a transaction too,
+// and so have the events of a run that it starts and of one that its event starts. A step of the person has none.
+func TestEventsOfModelsSayForWhom(t *testing.T) {
+	said := []answer{
+		{tool: "events_emit", args: map[string]any{"event": "told", "data": map[string]any{"version": "6.6.6"}}},
+		{tool: "ticket_create", args: map[string]any{"title": "x"}},
+		{tool: "sentinel_run", args: map[string]any{"sentinelId": "leaf"}},
+	}
+	newModelServer(t, func(r chatRequest) answer {
+		if n := r.answers(); n < len(said) {
+			return said[n]
+		}
+		return answer{text: "done"}
+	})
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "sentinel/create", `{"definition":{"id":"leaf","name":"leaf","steps":[{"type":"emit","event":"leaf"}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition":{"id":"ship","name":"ship","trigger":{"type":"event","event":"told"},"steps":[{"type":"emit","event":"shipping"},{"type":"approve","prompt":"Ship?"}]}}`, nil)
+	res := run(t, h, `{"name":"person","steps":[{"type":"emit","event":"before"},
+		{"type":"llm","prompt":"hi","tools":["events/emit","ticket/create","sentinel/run"]},{"type":"emit","event":"after"}]}`, t.TempDir())
+	if res.Status != sentinels.StatusCompleted {
+		t.Fatalf("%s %v", res.Status, res.Error)
+	}
+	var shipped []runtime.RunInfo
+	for len(shipped) == 0 {
+		var err error
+		if shipped, err = h.Runtime().Runs(runtime.RunFilter{Sentinel: "ship"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if q := asked(t, h, shipped[0].ID, ""); q.OriginBy != "model" {
+		t.Errorf("the question is by %q: %s", q.OriginBy, q.Origin)
+	}
+	if lines := linesOfQuestion(t, h, shipped[0].ID); !strings.Contains(lines, "6.6.6") {
+		t.Errorf("the question shows %q", lines)
+	}
+	list, err := h.Runtime().Events("", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range list {
+		got[e.Name] = e.By
+	}
+	want := map[string]string{"before": "", "told": "model", "ticket:update": "model", "leaf": "model", "after": "", "shipping": "model"}
+	for name, by := range want {
+		if was, found := got[name]; !found || was != by {
+			t.Errorf("%s is by %q, want %q: %v", name, was, by, got)
+		}
+	}
+}
+
 // TestEventsOfAgentsHaveARate: beyond limits.agentEvents a call or step of an agent emits nothing, and neither does the
 // run of a person's sentinel that its event starts, nor a run that this one starts. Those of persons do.
 func TestEventsOfAgentsHaveARate(t *testing.T) {

@@ -429,7 +429,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		by := principal.From(ctx).Process
 		own.Sender = h.senderRun(by.PID, by.Remote)
 	}
-	ctx = runtime.WithEventAuthor(runtime.WithDocumentOwner(ctx, own.Share()), own.EmitsFor())
+	ctx = runtime.WithEventAuthor(runtime.WithDocumentOwner(ctx, own.Share()), own.Share())
 	var out json.RawMessage
 	var err error
 	if c, ok := h.registry.Lookup(own.Command); !ok || !c.InStore {

@@ -129,13 +129,14 @@ func (r *liveRun) EventsBy() string {
 	return eventlog.Cause(r.folded.Event)
 }
 
-// causedBy returns the agent or model behind the event that starts a run, or behind the run whose step does.
+// causedBy returns the agent or model behind the event that starts a run, or that starts it, or behind the run whose
+// step does.
 func (ex *Executor) causedBy(opt startOptions) string {
 	from := opt.parent
 	if from == nil {
 		from = ex.live(opt.Starter)
 	}
-	if by := eventlog.Cause(opt.Event); by != "" || from == nil {
+	if by := cmp.Or(eventlog.Cause(opt.Event), opt.GivenBy); by != "" || from == nil {
 		return by
 	}
 	return from.EventsBy()
@@ -195,9 +196,9 @@ func chainOf(begin *journal.RunStartBody, received ...chain) chain {
 	return c.Including(others...).Through(begin.Sentinel)
 }
 
-// Emission returns the events of one host call of the run, none yet.
-func (r *liveRun) Emission() *eventlog.Emission {
-	return eventlog.NewEmission(r.EventsBy(), r.countEvent, func(size int64) {
+// Emission implements [step.State]. The agent or model behind the run goes before the model that makes a call of it.
+func (r *liveRun) Emission(by string) *eventlog.Emission {
+	return eventlog.NewEmission(cmp.Or(r.EventsBy(), by), r.countEvent, func(size int64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.emitting -= size

@@ -153,7 +153,7 @@ type RunStartBody struct {
 	Path           []string                   `json:"path,omitempty"` // sentinels of the runs counted by Hops
 	Interrupt      sentinels.Interrupt        `json:"oi,omitempty"`
 	As             string                     `json:"as,omitempty"`    // for whom the run executes
-	CausedBy       string                     `json:"cause,omitempty"` // agent or model behind the event that started it, or behind the run whose step did
+	CausedBy       string                     `json:"cause,omitempty"` // agent or model that started it or is behind the event that did, or behind the run whose step did
 	Trigger        string                     `json:"trig,omitempty"`  // name of the trigger that started the run
 	Variables      map[string]json.RawMessage `json:"vars,omitempty"`  // set at the start in addition to the inputs
 	Inherited      map[string]Value           `json:"inh,omitempty"`   // variables of the parent, of an inline child

@@ -2,6 +2,7 @@ package step
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -73,6 +74,14 @@ func (c *call) commandRequest() (*CommandRequest, *abi.Error) {
 	return c.command, nil
 }
 
+// model returns "model" if a model calls the command, "" for the step itself.
+func (req *CommandRequest) model() string {
+	if req.By == "model" {
+		return req.By
+	}
+	return ""
+}
+
 // doCommand calls the command.
 func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	req, e := c.commandRequest()
@@ -90,7 +99,7 @@ func (a *attempt) doCommand(ctx context.Context, c *call) (callEnd, error) {
 	}
 	defer leave()
 	var out json.RawMessage
-	count := a.run.Emission()
+	count := a.run.Emission(req.model())
 	command := a.commandCall(ctx, c, *req, nil)
 	command.Queue = a.queue(c)
 	err = a.waitForFiles(ctx, req.Command, func() (err error) {
@@ -169,7 +178,7 @@ func (a *attempt) commandCall(ctx context.Context, c *call, req CommandRequest, 
 	environment := a.run.Definition().Environment()
 	environment.Secrets, environment.Origin = a.step.Secrets(), a.step.Origin()
 	return external.CommandCall{
-		Command: req.Command, Params: req.Params, ByModel: req.By == "model", Tools: a.modelTools(), Within: within, Repeated: c.repeated,
+		Command: req.Command, Params: req.Params, ByModel: req.model() != "", Tools: a.modelTools(), Within: within, Repeated: c.repeated,
 		Run: a.run.ID(), Root: a.run.Start().Root, Sentinel: a.run.Start().Sentinel, As: a.run.As(), Path: a.path, StepName: a.shownName(), Iteration: a.run.Iteration(), Attempt: a.n, Key: a.callKey(c),
 		Workspace: a.run.Start().Workspace, Env: a.commandEnv(), Environment: environment, Deadline: deadline, Documents: tx,
 	}
@@ -219,7 +228,7 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest,
 	}
 	started := time.Now()
 	body := journal.CallEndBody{Label: req.Command}
-	count := a.run.Emission()
+	count := a.run.Emission(req.model())
 	var end callEnd
 	var done *store.Ticket
 	work := func(tx *document.Tx) error {
@@ -234,10 +243,7 @@ func (a *attempt) storeCommand(ctx context.Context, c *call, req CommandRequest,
 		end.body.Emitted = count.Total()
 		return nil
 	}
-	owner := a.run.EmitsFor()
-	if owner == "" && req.By == "model" {
-		owner = req.By
-	}
+	owner := cmp.Or(a.run.EmitsFor(), req.model())
 	var err error
 	if info.ReadOnly {
 		if err = a.svc.Documents.View(ctx, work); err == nil {
@@ -279,7 +285,7 @@ func (c *call) addModelCall(p *run.Progress) {
 		return
 	}
 	req, e := c.commandRequest()
-	if e != nil || req.By != "model" {
+	if e != nil || req.model() == "" {
 		return
 	}
 	p.ByModel = true

@@ -43,7 +43,7 @@ func (a *attempt) callEmit(_ context.Context, c *call) error {
 		ID: a.callKey(c), Name: req.Event, Source: "sentinel/" + string(a.run.Start().Sentinel),
 		Time: time.Now().UTC(), Data: req.Data, Hops: chain.Hops, Path: chain.Path, By: a.run.EventsBy(),
 	}
-	count := a.run.Emission()
+	count := a.run.Emission("")
 	err := a.svc.EventLog(e.Name).CheckRate(e)
 	if err == nil {
 		err = count.Add(e)

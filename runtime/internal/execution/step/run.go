@@ -96,8 +96,9 @@ type State interface {
 	Cursor(pattern string) uint64
 	// Chain returns the chain of an event that the run emits now.
 	Chain() eventlog.Chain
-	// Emission returns a counter for the events of one host call.
-	Emission() *eventlog.Emission
+	// Emission returns a counter for the events of one host call. by is the agent or model that makes the call, "" for
+	// the step itself.
+	Emission(by string) *eventlog.Emission
 	// CountStep counts a step execution of the iteration. The error is a [LimitError]
 	// if there are more than the limit.
 	CountStep(address string) error
