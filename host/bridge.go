@@ -318,6 +318,18 @@ func withRun(ctx context.Context, run sentinels.RunID) context.Context {
 	return context.WithValue(ctx, runKey{}, run)
 }
 
+type senderKey struct{}
+
+// withSender notes the run whose process sent a call over the API.
+func withSender(ctx context.Context, run sentinels.RunID) context.Context {
+	return context.WithValue(ctx, senderKey{}, run)
+}
+
+func senderOf(ctx context.Context) sentinels.RunID {
+	run, _ := ctx.Value(senderKey{}).(sentinels.RunID)
+	return run
+}
+
 func runOf(ctx context.Context) sentinels.RunID {
 	run, _ := ctx.Value(runKey{}).(sentinels.RunID)
 	return run

@@ -147,6 +147,48 @@ func TestEventsOfTransactionsSayForWhom(t *testing.T) {
 	}
 }
 
+// TestTicketEventsInACircle: a sentinel that changes a ticket for each change of one ends as one that emits the event that
+// it waits for: an agent's command counts its events, and the chain of its runs has an end.
+func TestTicketEventsInACircle(t *testing.T) {
+	const hops = 3
+	h := open(t, host.Options{Workspace: t.TempDir(), Limits: runtime.Limits{Hops: hops, AgentEvents: 100}})
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "ticket/create", `{"id":"T-1","title":"x"}`, nil)
+	must(t, h, "sentinel/create", `{"definition":{"id":"echo","name":"echo","concurrency":"parallel","trigger":{"type":"event","event":"ticket:activity"},"steps":[
+		{"type":"command","command":"ticket/log","params":{"id":"$event.ticket_id","category":"comment","message":"again"}}]}}`, nil)
+	agent := func() error {
+		_, err := h.CallAs(t.Context(), &command.Call{Command: "ticket/log", Params: json.RawMessage(`{"id":"T-1","category":"comment","message":"x"}`), By: command.ByAgent, As: "ci"})
+		return err
+	}
+	if err := agent(); err != nil {
+		t.Fatal(err)
+	}
+	var trigger runtime.TriggerInfo
+	for trigger.Refused == 0 && trigger.Started <= hops {
+		list, err := h.Runtime().Triggers("echo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		trigger = list[0]
+		time.Sleep(time.Millisecond)
+	}
+	if trigger.Started != hops || !strings.Contains(trigger.LastReason, "a chain of events runs in a circle: echo -> echo") {
+		t.Errorf("%d runs were started; the newest firing: %s", trigger.Started, trigger.LastReason)
+	}
+	err := agent()
+	for range 200 {
+		if err == nil {
+			err = agent()
+		}
+	}
+	if abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "agent:ci emits more events in a minute than it may (limits.agentEvents)") {
+		t.Errorf("many changes of an agent: %v", err)
+	}
+	must(t, h, "ticket/log", `{"id":"T-1","category":"comment","message":"of a person"}`, nil)
+}
+
 // TestEventsOfModelsSayForWhom: what a model emits in the run of a person has the model behind it, in a transaction too,
 // and so have the events of a run that it starts and of one that its event starts. A step of the person has none.
 func TestEventsOfModelsSayForWhom(t *testing.T) {

@@ -429,6 +429,7 @@ func (h *Host) CallAs(ctx context.Context, call *command.Call) (json.RawMessage,
 		by := principal.From(ctx).Process
 		own.Sender = h.senderRun(by.PID, by.Remote)
 	}
+	ctx = withSender(ctx, own.Sender)
 	ctx = runtime.WithEventAuthor(runtime.WithDocumentOwner(ctx, own.Share()), own.Share())
 	var out json.RawMessage
 	var err error

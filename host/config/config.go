@@ -81,7 +81,7 @@ type Limits struct {
 	AgentRuns        int      `json:"agentRuns" doc:"unfinished runs of an agent, or of all models: a start beyond that is refused, a child waits; what these runs were started with has limits.agentBytes in all"`
 	AgentQuestions   int      `json:"agentQuestions" doc:"approvals that runs of an agent, or of all models, wait for; a step that asks for one more fails"`
 	AgentStarts      int      `json:"agentStarts" doc:"runs that the triggers of the sentinels of an agent, or of all models, start in a minute; a quarter of these at once. Further firings wait, one for a sentinel, or are skipped"`
-	AgentEvents      int      `json:"agentEvents" doc:"events that an agent, or all models, emit in a minute, with those of runs that their events start; a further one is refused. Events about tickets and messages do not count"`
+	AgentEvents      int      `json:"agentEvents" doc:"events that an agent, or all models, emit in a minute, with those of runs that their events start; a further one is refused, and a change of a ticket or a message with it"`
 	VariableMemory   Size     `json:"variableMemory" doc:"variables of a run without maxMemoryMb, within limits.memory"`
 	GuestMemory      Size     `json:"guestMemory" doc:"linear memory of a guest whose plugin was granted no other bound; 1 GB at most"`
 	Resident         int      `json:"resident" doc:"waiting guests that stay in memory; negative keeps none"`

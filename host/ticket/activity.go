@@ -139,7 +139,20 @@ func (s *Service) emitAs(ctx context.Context, tx Tx, id, name string, data any) 
 	if err != nil {
 		return err
 	}
-	return tx.Emit(ctx, sentinels.Event{ID: id, Name: name, Data: raw, Time: s.Now()})
+	e := sentinels.Event{ID: id, Name: name, Data: raw, Time: s.Now()}
+	if s.opt.Chain != nil && ctx.Value(workKey{}) == nil {
+		e.Hops, e.Path = s.opt.Chain(ctx)
+	}
+	return tx.Emit(ctx, e)
+}
+
+type workKey struct{}
+
+// ofWork returns the context of a change by which the work on a ticket ends or goes on: its event begins a chain. The
+// number of its attempts, verifications and reviews bounds such changes; the chain of a worker and a reviewer that start
+// each other for one ticket after the other would grow with each, until a finished one could not be reported.
+func ofWork(ctx context.Context) context.Context {
+	return context.WithValue(ctx, workKey{}, true)
 }
 
 // changed notes and announces a change of state.

@@ -281,6 +281,7 @@ func (t *Ticket) dueAt() time.Time {
 }
 
 func (s *Service) wake(ctx context.Context, tx Tx, id string) error {
+	ctx = ofWork(ctx)
 	t, revision, err := load(ctx, tx, id)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ type Result struct {
 // whose criteria did not pass, or not for the commit that is reported, is the error conflict; one without criteria is blocked as
 // unverified, unless unverified work is allowed.
 func (s *Service) Complete(ctx context.Context, tx Tx, id, actor string, r Result) (View, error) {
+	ctx = ofWork(ctx)
 	var wanted State
 	if r.Next != "" {
 		var err error
@@ -227,6 +228,7 @@ type Escalation struct {
 // Escalate blocks a ticket whose verification failed too often, or whose review has no
 // result: a person decides.
 func (s *Service) Escalate(ctx context.Context, tx Tx, id, actor string, e Escalation) (View, error) {
+	ctx = ofWork(ctx)
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if t.State == Blocked && t.HoldCode == MaxVerified {
 			return nil // the verdict did it

@@ -81,6 +81,7 @@ func (f Failure) classify(ctx context.Context, ask retry.Classifier) retry.Class
 // after its approval is cancelled; a claim that expired there is retried. An unknown ticket
 // is logged, and is not retried.
 func (s *Service) RetryOrFail(ctx context.Context, tx Tx, id string, f Failure) (Outcome, error) {
+	ctx = ofWork(ctx)
 	var out Outcome
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(f.Token); err != nil {
@@ -214,6 +215,7 @@ func (s *Service) hold(ctx context.Context, tx Tx, t *Ticket, f Failure, c retry
 // FailNoRetry cancels a ticket whose failure must not be retried, such as one after its
 // approval by a person.
 func (s *Service) FailNoRetry(ctx context.Context, tx Tx, id, actor string, f Failure) (View, error) {
+	ctx = ofWork(ctx)
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(f.Token); err != nil {
 			return err
@@ -237,6 +239,7 @@ func (s *Service) view(t *Ticket, err error) (View, error) {
 // Reject stores the feedback of a reviewer: the work is done again with it, and after
 // too many rejections a person decides. A rejection after the approval is not retried.
 func (s *Service) Reject(ctx context.Context, tx Tx, id string, token uint64, actor string, feedback Feedback) (Outcome, error) {
+	ctx = ofWork(ctx)
 	var out Outcome
 	feedback.bound()
 	t, err := s.change(ctx, tx, id, func(t *Ticket) error {

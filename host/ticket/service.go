@@ -69,6 +69,9 @@ type Options struct {
 	// Classify knows errors before the table of package retry; default none. It is called in
 	// the transaction that decides about a failure.
 	Classify retry.Classifier
+	// Chain returns how many runs led to the change that ctx is of, and the ids of their sentinels in order. An event of
+	// a change continues that, unless attempts and reviews bound how often the ticket is changed so. Default: none did.
+	Chain    func(ctx context.Context) (hops int, path []string)
 	Logger   *slog.Logger // of decisions; default discards
 	Observer Observer
 }

@@ -639,6 +639,66 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// TestChainsOfTicketEvents: what a run does to a ticket continues its chain, but for changes that the attempts and reviews
+// of the ticket bound.
+func TestChainsOfTicketEvents(t *testing.T) {
+	hops := 5
+	d := open(t, func(o *ticket.Options) {
+		o.AllowUnverified = true
+		o.Chain = func(context.Context) (int, []string) { return hops, []string{"a"} }
+	})
+	const id = "T-1"
+	d.create(id, ticket.Fields{})
+	log := func() error {
+		return d.do(func(ctx context.Context, tx ticket.Tx) error {
+			_, err := d.s.AddActivity(ctx, tx, id, ticket.Activity{AgentID: "a1", Category: "comment", Message: "x"})
+			return err
+		})
+	}
+	if err := log(); err != nil {
+		t.Fatal(err)
+	}
+	_, token := d.claim(ticket.Claim{ID: id})
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Heartbeat(ctx, tx, id, token, "tests")
+		return err
+	})
+	d.fail(id, ticket.Failure{Token: token, Error: "x", Category: retry.Runtime})
+	d.now = d.now.Add(time.Hour)
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Wake(ctx, tx)
+		return err
+	})
+	_, token = d.claim(ticket.Claim{ID: id})
+	hops = 1000 // beyond the limit: work that is finished is reported all the same
+	d.must(func(ctx context.Context, tx ticket.Tx) error {
+		_, err := d.s.Complete(ctx, tx, id, "a1", ticket.Result{Token: token})
+		return err
+	})
+	if err := log(); abi.CodeOf(err) != abi.Limit || !strings.Contains(err.Error(), "in a circle: a") {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	events, err := d.rt.Events("", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range events {
+		var data struct{ State string }
+		if err := json.Unmarshal(e.Data, &data); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %s %d", e.Name, data.State, e.Hops))
+	}
+	want := []string{
+		"ticket:update ready 5", "ticket:activity  5", "ticket:update in_progress 5", "ticket:progress  5", "ticket:update ready 0",
+		"ticket:due ready 0", "ticket:update in_progress 5", "ticket:update done 0",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A ticket with the id of a deleted one has the same numbers of activities, and its events are new.
 func TestEventsOfATicketThatIsFiledAgain(t *testing.T) {
 	d := open(t)

@@ -66,6 +66,7 @@ type Verification struct {
 // BeginVerification says that a verification begins. From then on the ticket is not
 // passing until the verification has passed. A token other than 0 is that of the claim.
 func (s *Service) BeginVerification(ctx context.Context, tx Tx, id string, token uint64, actor string) (Verification, error) {
+	ctx = ofWork(ctx)
 	var out Verification
 	_, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if err := t.checkToken(token); err != nil {
@@ -139,6 +140,7 @@ const agentActor = "agent"
 // EndVerification records a verdict. It is the error conflict if another verification
 // has begun meanwhile, or the criteria were changed.
 func (s *Service) EndVerification(ctx context.Context, tx Tx, id, actor string, v Verdict) (Progress, error) {
+	ctx = ofWork(ctx)
 	p := Progress{Max: s.opt.Verifications}
 	_, err := s.change(ctx, tx, id, func(t *Ticket) error {
 		if t.VerificationStatus != Running || t.Verifications != v.Number {

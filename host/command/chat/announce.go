@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -41,10 +42,10 @@ func (f family) announce(ctx context.Context, call *command.Call, id string, b b
 	if call.Run != "" {
 		e.Source = "sentinel/" + string(call.Sentinel)
 		e.Hops, e.Path = 1, []string{string(call.Sentinel)}
-		if f.opt.Chain != nil {
-			if hops, path := f.opt.Chain(call.Run); hops > 0 {
-				e.Hops, e.Path = hops, path
-			}
+	}
+	if run := cmp.Or(call.Run, call.Sender); run != "" && f.opt.Chain != nil {
+		if hops, path := f.opt.Chain(run); hops > 0 {
+			e.Hops, e.Path = hops, path
 		}
 	}
 	return call.Records.Emit(ctx, e)

@@ -23,6 +23,7 @@ type Emission struct {
 
 	mu    sync.Mutex
 	bytes int64 // of names and data
+	rated bool  // the rate has let one of its events through
 }
 
 // NewEmission returns an emission without events. by is the agent or model behind them, "" for
@@ -66,6 +67,23 @@ func (m *Emission) Add(e sentinels.Event) error {
 	defer m.mu.Unlock()
 	m.bytes += size
 	return nil
+}
+
+// underRate calls check, which compares the rate of by with its limit, for the first event, and owe for those behind it:
+// what a call does as a whole is not refused halfway, after a long verification or for the size of an import.
+func (m *Emission) underRate(check func() error, owe func()) error {
+	if m == nil {
+		return check()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rated {
+		owe()
+		return nil
+	}
+	err := check()
+	m.rated = err == nil
+	return err
 }
 
 // Revoke takes back what was counted, for events that are not emitted after all.

@@ -73,7 +73,7 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 
 // Accept returns an event of a transaction with who is behind it, or why it may not be emitted, where
 // those of [Options.Own] may be: its name is refused, or, as the error limit, its chain has become too
-// long or the [Emission] of ctx cannot hold it. An accepted event counts for that emission.
+// long, the [Emission] of ctx cannot hold it, or it is the first one of that and beyond the rate. An accepted event counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
 	if sentinels.IsRunEvent(e.Name) {
 		return e, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("emit %q: a transaction emits no events of the form sentinel:ID:WORD, which have a log of their own", e.Name)}
@@ -83,7 +83,12 @@ func (l *Log) Accept(ctx context.Context, e sentinels.Event) (sentinels.Event, e
 			return e, err
 		}
 	}
-	return emissionOf(ctx).signed(e), l.admit(ctx, e)
+	m := emissionOf(ctx)
+	e = m.signed(e)
+	if err := m.underRate(func() error { return l.CheckRate(e) }, func() { l.opt.Rate.Owe(e.By) }); err != nil {
+		return e, err
+	}
+	return e, l.admit(ctx, e)
 }
 
 // admit checks an event whose name may be emitted. The source of the engine is refused: it
@@ -99,8 +104,7 @@ func (l *Log) admit(ctx context.Context, e sentinels.Event) error {
 }
 
 // CheckRate refuses an event, with the error limit, whose agent or model emits more than [Options.Rate] permits.
-// An accepted event counts. Those of a transaction are not counted: a call that changes a ticket or reports about one
-// must not fail because others of its agent emit events.
+// An accepted event counts.
 func (l *Log) CheckRate(e sentinels.Event) error {
 	wait := l.opt.Rate.Take(e.By)
 	if wait == 0 {

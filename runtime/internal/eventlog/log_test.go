@@ -464,12 +464,35 @@ func TestRateOfAgents(t *testing.T) {
 				t.Errorf("of %q: %v", by, err)
 			}
 		}
-		if _, err := log.Accept(t.Context(), sentinels.Event{Name: "ticket:update", By: "agent:ci"}); err != nil {
+		// A call in which several events are emitted in transactions is refused at its first one, or not at all.
+		call := eventlog.WithEmission(t.Context(), eventlog.NewEmission("agent:ci", nil, nil))
+		accept := func(ctx context.Context) error {
+			_, err := log.Accept(ctx, sentinels.Event{Name: "ticket:update"})
+			return err
+		}
+		if err := accept(call); abi.CodeOf(err) != abi.Limit {
 			t.Errorf("of a transaction: %v", err)
 		}
+		if err := accept(t.Context()); err != nil {
+			t.Errorf("of a person's transaction: %v", err)
+		}
 		time.Sleep(20 * time.Second)
-		if err := emit("agent:ci"); err != nil {
-			t.Errorf("later: %v", err)
+		for range 3 {
+			if err := accept(call); err != nil {
+				t.Errorf("later: %v", err)
+			}
+		}
+		if e := abi.As(emit("agent:ci")); e == nil || e.RetryAfterMs != 60_000 {
+			t.Errorf("behind three events for one: %+v", e)
+		}
+		time.Sleep(time.Minute)
+		for range 1000 {
+			if err := accept(call); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e := abi.As(emit("agent:ci")); e == nil || e.RetryAfterMs != 80_000 {
+			t.Errorf("behind a thousand events in one call: %+v", e)
 		}
 	})
 }

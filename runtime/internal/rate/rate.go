@@ -40,13 +40,7 @@ func (l *Limiter) Take(by string) (wait time.Duration) {
 	now, each := time.Now(), time.Minute/time.Duration(l.perMinute)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.by[by]
-	if b == nil {
-		b = &bucket{tokens: float64(l.burst), at: now}
-		l.by[by] = b
-	}
-	b.tokens = min(float64(l.burst), b.tokens+float64(now.Sub(b.at))/float64(each))
-	b.at = now
+	b := l.filled(by, now, each)
 	if b.tokens >= 1 {
 		b.tokens--
 		return 0
@@ -56,4 +50,27 @@ func (l *Limiter) Take(by string) (wait time.Duration) {
 		l.reached(by)
 	}
 	return max(time.Duration((1-b.tokens)*float64(each)), time.Millisecond)
+}
+
+// Owe takes a token of by where there may be none: later ones are waited for the longer, by what burst tokens take at most.
+func (l *Limiter) Owe(by string) {
+	if l == nil || by == "" || l.perMinute <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.filled(by, time.Now(), time.Minute/time.Duration(l.perMinute))
+	b.tokens = max(b.tokens-1, -float64(l.burst))
+}
+
+// filled returns the bucket of by with what it has at a time, one more token each so often.
+func (l *Limiter) filled(by string, now time.Time, each time.Duration) *bucket {
+	b := l.by[by]
+	if b == nil {
+		b = &bucket{tokens: float64(l.burst), at: now}
+		l.by[by] = b
+	}
+	b.tokens = min(float64(l.burst), b.tokens+float64(now.Sub(b.at))/float64(each))
+	b.at = now
+	return b
 }
