@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -14,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli"
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/clitest"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 )
 
@@ -147,7 +150,7 @@ func project(t *testing.T, definition string) string {
 // TestTerminal runs what a person at a terminal sees and does.
 func TestTerminal(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
-		"ask": testAskAtTerminal, "goes away": testTerminalGoesAway, "live line": testLiveLine,
+		"ask": testAskAtTerminal, "agents": testAskAboutAgents, "goes away": testTerminalGoesAway, "live line": testLiveLine,
 		"no colour": testNoColour, "second interrupt": testSecondInterrupt,
 	} {
 		t.Run(name, test)
@@ -176,6 +179,34 @@ func testAskAtTerminal(t *testing.T) {
 			t.Errorf("%q is not in the result:\n%s", want, out)
 		}
 	}
+}
+
+// testAskAboutAgents: the question at a terminal shows what the inbox does of the agent that started the run.
+func testAskAboutAgents(t *testing.T) {
+	dir := project(t, `{"name":"s","inputs":{"target":{"default":"staging"}},"steps":[{"type":"approve","prompt":"Deploy?"}]}`)
+	h, err := host.Open(t.Context(), host.Options{Dir: filepath.Join(dir, host.DirName), Workspace: dir, Getenv: trusting(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if _, err := h.Call(t.Context(), "sentinel/create", json.RawMessage(`{"definition":{"name":"s","inputs":{"target":{"default":"staging"}},"steps":[{"type":"approve","prompt":"Deploy?"}]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.CallAs(t.Context(), &command.Call{Command: "sentinel/start", By: command.ByAgent, As: "ci", Params: json.RawMessage(`{"sentinelId":"s","inputs":{"target":"PROD"}}`)})
+	var made struct{ Run string }
+	if err == nil {
+		err = json.Unmarshal(out, &made)
+	}
+	if err == nil {
+		err = h.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := sit(t, dir, nil, "run", "--resume", made.Run)
+	term.await(`(?s)what agents or models gave run ` + made.Run + `, or changed in it:\s+input "target", given by agent:ci: "PROD".*reject \(n, or n and why\): $`)
+	term.press("n")
+	term.end(1)
 }
 
 // A terminal that goes away leaves the run where a person can take it up.

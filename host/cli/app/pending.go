@@ -2,12 +2,14 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -137,4 +139,30 @@ func ExtensionFlag(limit string) string {
 		return " --budget-calls +N"
 	}
 	return ""
+}
+
+// OfOthers returns what the inbox shows with a question of a run: what agents or models gave the run, or changed in it, in
+// lines.
+func (s *Session) OfOthers(ctx context.Context, run sentinels.RunID, call string) ([]string, error) {
+	var inbox struct {
+		Entries []struct {
+			Call  string   `json:"call"`
+			Lines []string `json:"lines"`
+		} `json:"entries"`
+	}
+	kinds := []runtime.DecisionKind{runtime.DecisionApproval, runtime.DecisionDoubt, runtime.DecisionQuarantine}
+	if err := s.Call(ctx, "inbox/list", map[string]any{"id": run, "kind": kinds}, &inbox); err != nil {
+		return nil, err
+	}
+	for _, e := range inbox.Entries {
+		if e.Call == call {
+			return e.Lines, nil
+		}
+	}
+	return nil, nil
+}
+
+// ShowOfOthers is the text of the lines of [Session.OfOthers], which must not be empty.
+func ShowOfOthers(run string, lines []string) termtext.Text {
+	return termtext.Sprintf("what agents or models gave run %s, or changed in it:\n  %s", run, Block(strings.Join(lines, "\n")))
 }

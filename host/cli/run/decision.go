@@ -20,6 +20,7 @@ import (
 type prompt struct {
 	run      sentinels.RunID
 	decision runtime.PendingDecision
+	others   []string // lines of [app.Session.OfOthers]
 	typed    <-chan string
 }
 
@@ -84,6 +85,9 @@ func (f *follower) askNext(ctx context.Context) {
 		f.askNext(ctx)
 		return
 	}
+	if next.others, err = f.session.OfOthers(ctx, next.run, next.decision.Call); err != nil {
+		f.app.Report(fmt.Errorf("what agents or models gave run %s is not shown: %w", next.run, err))
+	}
 	// What was typed before the question was shown does not answer it.
 	typed, early := f.app.FreshLines()
 	next.typed = typed
@@ -131,6 +135,9 @@ func (f *follower) question(p prompt) {
 	}
 	if p.decision.Origin != "" {
 		a.PrintErr("  %s\n", a.Paint.Dim(output.Escape(p.decision.Origin)))
+	}
+	if len(p.others) > 0 {
+		a.PrintErr("  %s\n", colourDiff(a.Paint, app.ShowOfOthers(string(p.run), p.others)))
 	}
 	for _, c := range p.decision.Choices {
 		if w := words[c]; w != "" {

@@ -299,14 +299,27 @@ func (a verbs) decide(ctx context.Context, word string, params map[string]any) (
 		if word == q.Call || word == q.Question && word != "" || word == "" && len(info.Decisions) == 1 {
 			call, params["call"], params["question"] = q.Call, q.Call, q.Question
 			pending := app.PendingOf(info.ID, q)
-			if word == "" && pending.IsLong() && params["verdict"] == "approve" {
-				a.PrintErr("%s\n", app.Block(pending.Question()))
-				return app.NewUsageError("a question of more than a screen is approved by its name: what "+string(output.ShortID(info.ID))+" asks now is above",
+			if word != "" {
+				continue
+			}
+			others, err := s.OfOthers(ctx, info.ID, q.Call)
+			if err != nil {
+				return err
+			}
+			shown := app.Block(pending.Question())
+			if len(others) > 0 {
+				shown += "\n" + colourDiff(a.Paint, app.ShowOfOthers(string(info.ID), others))
+			}
+			if params["verdict"] == "approve" && (pending.IsLong() || len(others) > 0) {
+				a.PrintErr("%s\n", shown)
+				what := "of more than a screen"
+				if len(others) > 0 {
+					what = "about what agents or models gave"
+				}
+				return app.NewUsageError("a question "+what+" is approved by its name: what "+string(output.ShortID(info.ID))+" asks now is above",
 					fmt.Sprintf("sentinel decide%s %s %s approve", a.SameStore(), info.ID, output.Quote(cmp.Or(q.Question, q.Call))))
 			}
-			if word == "" {
-				a.Info("%s", app.Block(pending.Question()))
-			}
+			a.Info("%s", shown)
 		}
 	}
 	if params["question"] == nil && questionName.MatchString(word) {

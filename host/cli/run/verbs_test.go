@@ -42,6 +42,29 @@ func TestControl(t *testing.T) {
 	})
 }
 
+// TestDecideShowsWhatAgentsGave: decide shows with a question what the inbox does, and an approval of that names the question.
+func TestDecideShowsWhatAgentsGave(t *testing.T) {
+	asks := `{"id":"` + id + `","sentinel":"a","status":"waiting","live":true,"createdAt":"2026-01-02T03:00:00Z","decisions":[
+		{"call":"0!1","question":"0123456789ab","kind":"approval","prompt":"Deploy?","choices":["approve","reject"],"since":"2026-01-02T03:00:00Z"}]}`
+	results := map[string]any{
+		"sentinel/list": `{"sentinels":[],"runs":[` + asks + `]}`, "sentinel/decide": run,
+		"inbox/list": `{"entries":[{"id":"` + id + `","call":"0!1","kind":"approval","subject":"a","prompt":"Deploy?","choices":["approve","reject"],"since":"2026-01-02T03:00:00Z",
+			"lines":["input \"target\", given by agent:ci: \"PROD\""]}]}`,
+	}
+	find := `sentinel/list {"limit":1000,"sentinelId":"a"}`
+	look := `inbox/list {"id":"` + id + `","kind":["approval","doubt","quarantine"]}`
+	const lines = "what agents or models gave run " + id + ", or changed in it:\n  input \"target\", given by agent:ci: \"PROD\"\n"
+	clitest.Check(t, []clitest.Case{
+		{Args: []string{"inbox"}, Results: results, Calls: []string{`inbox/list {"limit":50}`}, Stdout: []string{lines}},
+		{Args: []string{"decide", "a", "approve", "--quiet"}, Code: 2, Results: results, Calls: []string{find, look},
+			Stderr: []string{"Deploy?", lines, "approved by its name", "sentinel decide " + id + " 0123456789ab approve"}},
+		{Args: []string{"decide", "a", "fail"}, Results: results, Stderr: []string{lines},
+			Calls: []string{find, look, `sentinel/decide {"by":"ann","call":"0!1","question":"0123456789ab","run":"` + id + `","verdict":"fail"}`}},
+		{Args: []string{"decide", "a", "0123456789ab", "approve"}, Results: results,
+			Calls: []string{find, `sentinel/decide {"by":"ann","call":"0!1","question":"0123456789ab","run":"` + id + `","verdict":"approve"}`}},
+	})
+}
+
 // TestStoredDo: do uses a stored sentinel of that name only if it is of a person or accepted, and
 // says which one runs.
 func TestStoredDo(t *testing.T) {

@@ -166,8 +166,7 @@ func (a verbs) showLines(e entry) error {
 		return a.Out.Write(page.Text())
 	}
 	if e.Call != "" {
-		page.Printf("\nwhat agents or models gave run %s, or changed in it:\n", e.ID)
-		page.Printf("  %s\n", app.Block(strings.Join(e.Lines, "\n")))
+		page.Printf("\n%s\n", app.ShowOfOthers(e.ID, e.Lines))
 		return a.Out.Write(page.Text())
 	}
 	page.Printf("\na release of %s approves these lines, which checks execute or send:\n", e.ID)
