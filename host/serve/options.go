@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/sentinel-runtime/sentinel/host"
+	"github.com/sentinel-runtime/sentinel/host/logfile"
 	"github.com/sentinel-runtime/sentinel/triggers"
 )
 
@@ -28,4 +29,7 @@ type Options struct {
 	Stopping func()
 	// Logger receives the process log. Default: [host.Options.Logger].
 	Logger *slog.Logger
+	// LogPlace is where Logger writes. It is recorded in the state folder, for those
+	// who look for the log of this server. Default: a place that cannot be read.
+	LogPlace logfile.Place
 }

@@ -108,7 +108,10 @@ func (s *Server) open(ctx context.Context) (err error) {
 	if s.host, err = host.Open(ctx, opt); err != nil {
 		return err
 	}
-	s.log = s.host.Logger() // without secrets
+	s.log = s.host.Logger()                                       // without secrets
+	if err := s.opt.LogPlace.Record(s.host.State()); err != nil { // no reason not to serve
+		s.log.Warn("where this log is cannot be recorded: sentinel logs does not find it", "error", err)
+	}
 	s.activity.open(s.log)
 	if s.folder, err = s.openFolder(); err != nil {
 		return err

@@ -262,6 +262,21 @@ func (a *App) dial(ctx context.Context) (*Session, error) {
 	return &Session{Engine: client.Local(a.State()), Owner: info}, nil
 }
 
+// Server describes the server of this project. Its field Serves is false if no server has the store.
+func (a *App) Server(ctx context.Context) (control.Info, error) {
+	if a.Flags.State == "" && a.ByURL() {
+		return control.Info{}, NotFound("look on the machine of the server", "%s names a server, whose log is not served", client.EnvURL)
+	}
+	if err := a.checkTrust(a.State()); err != nil {
+		return control.Info{}, err
+	}
+	info, err := control.Owner(ctx, a.State())
+	if errors.Is(err, control.ErrNoOwner) {
+		err = nil
+	}
+	return info, err
+}
+
 // reportThrough reports with -v, once, that another process answers. Without -v it would
 // be a line beside every command of a user who has a server.
 func (a *App) reportThrough(text string) {

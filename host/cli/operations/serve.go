@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 		return err
 	}
 	opt.Settings = settled
-	log, closeLog, err := a.serveLog(settled.Logs)
+	log, place, closeLog, err := a.serveLog(settled.Logs)
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (a verbs) serve(ctx context.Context, more host.Options) (err error) {
 	}
 	log.Info("opening", "dir", a.Dir())
 	s, err := serve.Open(ctx, serve.Options{
-		Host: opt, Version: a.Env.Version, Logger: log,
+		Host: opt, Version: a.Env.Version, Logger: log, LogPlace: place,
 		Ready: func(start serve.Start) {
 			a.serving(log, start)
 			a.notifyManager(log, sdnotify.Ready, sdnotify.Status(fmt.Sprintf("serving %s", a.Dir())))
@@ -205,9 +206,10 @@ func recovered(log *slog.Logger, r runtime.Recovery) {
 }
 
 // serveLog makes the log of the process.
-func (a verbs) serveLog(l config.Logs) (*slog.Logger, func(), error) {
+func (a verbs) serveLog(l config.Logs) (*slog.Logger, logfile.Place, func(), error) {
 	to := a.Err.Writer // the handlers below escape
 	done := func() {}
+	place := a.stderrPlace()
 	if l.File != "" {
 		w, err := logfile.Open(a.Path(l.File), logfile.Options{Size: int64(l.Size), Keep: l.Keep, Age: l.Age.Std()})
 		switch {
@@ -215,8 +217,9 @@ func (a verbs) serveLog(l config.Logs) (*slog.Logger, func(), error) {
 			a.ErrorMessage(err.Error(), "this process logs here; make space on the disk and start it again")
 			l.File = ""
 		case err != nil:
-			return nil, nil, err
+			return nil, place, nil, err
 		default:
+			place = logfile.Place{File: a.Path(l.File)}
 			to, done = w, func() {
 				if err := w.Close(); err != nil {
 					a.ErrorMessage("close log: "+err.Error(), "")
@@ -226,17 +229,60 @@ func (a verbs) serveLog(l config.Logs) (*slog.Logger, func(), error) {
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
-		return nil, nil, err
+		return nil, place, nil, err
 	}
 	if a.Flags.Verbose {
 		level = slog.LevelDebug
 	}
 	opt := &slog.HandlerOptions{Level: level}
 	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(termtext.NewJSONWriter(to), opt)), done, nil
+		return slog.New(slog.NewJSONHandler(termtext.NewJSONWriter(to), opt)), place, done, nil
 	}
 	if l.File == "" && a.Env.StderrTerminal {
-		return slog.New(termtext.NewHandler(tint.NewTextHandler(to, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !bool(a.Paint)}))), done, nil
+		return slog.New(termtext.NewHandler(tint.NewTextHandler(to, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !bool(a.Paint)}))), place, done, nil
 	}
-	return slog.New(slog.NewTextHandler(to, opt)), done, nil
+	return slog.New(slog.NewTextHandler(to, opt)), place, done, nil
+}
+
+// stderrPlace returns where standard error goes: a file that a shell has redirected it to, or the journal of
+// systemd. It is found on Linux alone.
+func (a verbs) stderrPlace() (p logfile.Place) {
+	f, ok := a.Err.Writer.(*os.File)
+	if !ok {
+		return p
+	}
+	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil {
+		return p
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		return logfile.Place{File: target}
+	}
+	// The variable is inherited by programs whose standard error is something else, so its inode counts.
+	_, inode, ok := strings.Cut(a.Env.Getenv("JOURNAL_STREAM"), ":")
+	if !ok || target != "socket:["+inode+"]" {
+		return p
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return p
+	}
+	return unitOf(string(groups))
+}
+
+// unitOf returns the journal of the service of systemd that a process with these control groups belongs to.
+func unitOf(groups string) (p logfile.Place) {
+	for line := range strings.Lines(groups) {
+		parts := strings.Split(strings.TrimSpace(line), "/")
+		for _, part := range parts {
+			if strings.HasSuffix(part, ".service") {
+				p.User = p.User || strings.HasPrefix(part, "user@")
+				p.Unit = part // the innermost one
+			}
+		}
+		if p.Unit != "" {
+			return p
+		}
+	}
+	return p
 }

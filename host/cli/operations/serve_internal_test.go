@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sentinel-runtime/sentinel/host/logfile"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
 )
@@ -40,5 +41,19 @@ func TestRecoveryIsLoggedInTwoLines(t *testing.T) {
 	recovered(slog.New(slog.NewTextHandler(&out, nil)), runtime.Recovery{Resumed: 3})
 	if out.Len() > 0 {
 		t.Errorf("nothing to decide: %s", out.String())
+	}
+}
+
+// The journal has a unit of the system's manager or of a user's own, by the control groups of the process.
+func TestUnitOf(t *testing.T) {
+	for groups, want := range map[string]logfile.Place{
+		"0::/system.slice/sentinel.service\n":                                               {Unit: "sentinel.service"},
+		"12:cpu:/\n1:name=systemd:/system.slice/ci.service\n":                               {Unit: "ci.service"},
+		"0::/user.slice/user-1000.slice/user@1000.service/app.slice/sentinel.service/sub\n": {Unit: "sentinel.service", User: true},
+		"0::/\n": {},
+	} {
+		if got := unitOf(groups); got != want {
+			t.Errorf("%q: %+v, want %+v", groups, got, want)
+		}
 	}
 }

@@ -19,20 +19,29 @@ import (
 )
 
 // logsCommand shows what the commands and models of a run have printed, or with --events the
-// progress that was reported. The journal, which trace shows, is the truth.
+// progress that was reported. The journal, which trace shows, is the truth. Without a run it shows the log
+// of the server.
 func (a verbs) logsCommand() *cobra.Command {
 	var want outputWanted
 	var events bool
 	var limit int
 	c := &cobra.Command{
-		Use: "logs RUN|NAME", Short: "Show what the commands of a run have printed, and what its models said",
+		Use: "logs [RUN|NAME]", Short: "Show what the commands of a run have printed, and what its models said",
 		Long: "Shows the output of each command under a heading with its step and attempt, both streams in the order of arrival.\n" +
-			"Bytes are written as they came, except to a terminal. With --step and --attempt there is no heading.",
-		Example: "  sentinel logs nightly\n  sentinel logs nightly --step build --attempt 2 > build.log\n  sentinel logs nightly -f --tail 20",
-		Args:    app.ExactArgs("RUN or NAME"),
+			"Bytes are written as they came, except to a terminal. With --step and --attempt there is no heading.\n" +
+			"Without a run it shows the log of the server of this project, which needs --log-file or the setting logs.file.",
+		Example: "  sentinel logs -f                       # the log of the server\n  sentinel logs nightly\n  sentinel logs nightly --step build --attempt 2 > build.log\n  sentinel logs nightly -f --tail 20",
+		Args:    app.RangeArgs(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if min(limit, want.tail, want.attempt, want.iteration) < 0 {
 				return app.NewUsageError("a number is below 0", "")
+			}
+			if len(args) == 0 {
+				opt, err := serverLogOptions(cmd, want)
+				if err != nil {
+					return err
+				}
+				return a.serverLog(cmd.Context(), opt)
 			}
 			if events || a.Flags.Output == output.FormatJSONL {
 				return a.logs(cmd.Context(), args[0], want.follow, limit)
@@ -40,12 +49,12 @@ func (a verbs) logsCommand() *cobra.Command {
 			return a.outputs(cmd.Context(), args[0], want)
 		},
 	}
-	c.Flags().BoolVarP(&want.follow, "follow", "f", false, "continue until the run ends; what commands print at the same time is shown one after the other")
+	c.Flags().BoolVarP(&want.follow, "follow", "f", false, "continue until the run ends, or with the log of the server until Ctrl-C; what commands print at the same time is shown one after the other")
 	c.Flags().StringVar(&want.step, "step", "", "only the step with this id, address or execution path")
 	c.Flags().IntVar(&want.iteration, "iteration", 0, "only this iteration")
 	c.Flags().IntVar(&want.attempt, "attempt", 0, "only this attempt of the steps")
 	c.Flags().StringVar(&want.stream, "stream", "", "only stdout or stderr")
-	c.Flags().IntVar(&want.tail, "tail", 0, "only the last so many lines of each command")
+	c.Flags().IntVar(&want.tail, "tail", 0, "only the last so many lines of each command, or of the log of the server")
 	c.Flags().BoolVarP(&want.times, "times", "t", false, "begin each line with its time, in UTC")
 	c.Flags().BoolVar(&events, "events", false, "show the progress of the run, as \"run\" showed it live")
 	c.Flags().IntVar(&limit, "limit", 0, "with --events: only the newest so many (default: all)")
