@@ -86,29 +86,3 @@ func (a verbs) benchCommand() *cobra.Command {
 
 // CompletionTimeout is the variable with the longest time that a completion takes.
 const CompletionTimeout = "SENTINEL_COMPLETION_TIMEOUT"
-
-// completionCommand replaces cobra's own, whose help differs in style from
-// the other verbs do.
-func (a verbs) completionCommand(root *cobra.Command) *cobra.Command {
-	shells := map[string]func() error{
-		"bash":       func() error { return root.GenBashCompletionV2(a.Out.Stream(), true) },
-		"zsh":        func() error { return root.GenZshCompletion(a.Out.Stream()) },
-		"fish":       func() error { return root.GenFishCompletion(a.Out.Stream(), true) },
-		"powershell": func() error { return root.GenPowerShellCompletionWithDesc(a.Out.Stream()) },
-	}
-	return &cobra.Command{
-		Use: "completion bash|zsh|fish|powershell", Short: "Write the completion script of a shell",
-		Long: "Completes commands, flags, runs, sentinels, tickets, plugins and topics of help. It asks the server or\n" +
-			"reads the store, and offers nothing of it after 2 s, or the time in " + CompletionTimeout + ", such as 5s.\n" +
-			"The script of bash needs the package bash-completion.",
-		Example: "  source <(sentinel completion bash)",
-		Args:    app.ExactArgs("the shell"), ValidArgs: output.SortedKeys(shells),
-		RunE: func(_ *cobra.Command, args []string) error {
-			write, ok := shells[args[0]]
-			if !ok {
-				return app.NewUsageError(fmt.Sprintf("completion: unknown shell %q", args[0]), "there are bash, zsh, fish and powershell")
-			}
-			return write()
-		},
-	}
-}
