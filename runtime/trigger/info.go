@@ -61,8 +61,8 @@ type Requests struct {
 	Last    time.Time         `json:"lastRefused,omitzero"`
 }
 
-// Skips are the firings that were skipped since the trigger last started or queued one, because
-// a run was active. Zero is none.
+// Skips are the firings that were skipped since the trigger last started one, or queued one while no run was active,
+// because a run was active. Zero is none. They survive restarts.
 type Skips struct {
 	Count uint64          `json:"count"`
 	Since time.Time       `json:"since"`         // when the first of them was due

@@ -142,7 +142,10 @@ func (dec *decision) count(outcome triggers.Outcome, run sentinels.RunID, reason
 		r.Skips = trigger.Skips{}
 	case triggers.Queued:
 		r.Queued++
-		r.Skips = trigger.Skips{}
+		// One that waits for a run which the others were skipped for does not end their row: nothing has run.
+		if of := dec.t.s; of.policy(dec.t) != sentinels.OverlapSkip || len(of.d.activeRuns(of.id)) == 0 {
+			r.Skips = trigger.Skips{}
+		}
 	case triggers.Skipped:
 		r.Skipped++
 	case triggers.Filtered:

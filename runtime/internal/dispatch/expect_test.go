@@ -166,4 +166,37 @@ func TestSkipsInARow(t *testing.T) {
 	}
 }
 
+// TestSkipsAfterRestart: the row of skipped firings goes on after a restart that the run survives, also when the
+// late firing of the restart is queued behind the run. It is reported once, and ends when a run starts.
+func TestSkipsAfterRestart(t *testing.T) {
+	h := newHarness(t, store.NewMemory())
+	h.arm(t, "s", sentinels.OverlapSkip, `{}`)
+	first := h.fire(t, "s", firing("a"))
+	for range 3 {
+		h.fire(t, "s", firing("a"))
+	}
+	before := h.info(t, "s").Skips
+	h.restart(t)
+	h.arm(t, "s", sentinels.OverlapSkip, `{}`)
+	if i := h.info(t, "s"); i.Skips != before {
+		t.Errorf("after the restart %+v, before %+v", i.Skips, before)
+	}
+	missed := firing("late")
+	missed.Missed = 2
+	if adm := h.fire(t, "s", missed); adm.Outcome != triggers.Queued {
+		t.Fatalf("with missed occasions: %+v", adm)
+	}
+	h.fire(t, "s", firing("a"))
+	if i := h.info(t, "s"); i.Skips.Count != 4 || !i.Skips.Since.Equal(before.Since) || i.Skips.Run != first.Run {
+		t.Errorf("%+v, before the restart %+v", i.Skips, before)
+	}
+	if len(h.announced) != 1 {
+		t.Errorf("announced %q, want the first of the row", h.announced)
+	}
+	if err := h.runs.end(first.Run, sentinels.StatusCompleted); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the late run", func() bool { return h.info(t, "s").Skips.Count == 0 })
+}
+
 var _ dispatch.Runs = (*fakeRuns)(nil)
