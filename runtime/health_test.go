@@ -63,6 +63,7 @@ func TestReadOnlyWhileCommitsFail(t *testing.T) {
 			t.Fatalf("the first: %v", err)
 		}
 		for name, op := range map[string]func() error{
+			"backup": func() error { return rt.Backup(ctx, func(runtime.Snapshot) error { return nil }) },
 			"start":  func() error { _, err := rt.Start(ctx, def, runtime.StartOptions{}); return err },
 			"save":   func() error { _, err := rt.Save(ctx, def, stored.Revision); return err },
 			"delete": func() error { return rt.Delete(ctx, "look", runtime.AnyRevision) },

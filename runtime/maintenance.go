@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -117,8 +118,14 @@ func (rt *Runtime) Snapshot(ctx context.Context, why string) (Snapshot, error) {
 func (rt *Runtime) Backup(ctx context.Context, fn func(Snapshot) error) error {
 	release := rt.upkeep.pruner.Hold()
 	defer release()
+	if err := rt.upkeep.health.Writable(); err != nil {
+		return fmt.Errorf("take snapshot: %w", err)
+	}
 	// Records that no caller waits for are written some milliseconds later, such as the start of a run.
 	if err := rt.await(ctx, rt.db.Enqueue(store.Batch{})); err != nil {
+		if full := rt.upkeep.health.Writable(); full != nil {
+			err = fmt.Errorf("take snapshot: %w", full) // other than a record, no backup is held until there is room
+		}
 		return err
 	}
 	s, err := rt.Snapshot(ctx, snapshots.OfBackup)

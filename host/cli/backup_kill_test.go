@@ -200,3 +200,39 @@ func (s *served) copies() (found []string) {
 	}
 	return found
 }
+
+// TestBackupFullDisk makes and restores a backup on a small disk: what was there stays, nothing is left
+// beside it, and the hint names the disk, which may be another one than that of the state.
+func TestBackupFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "none", disk).CombinedOutput(); err != nil {
+		t.Skipf("cannot mount a small file system here: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", disk).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	// Random text is not compressed to less than the disk has.
+	s := &served{t: t, dir: project(t, `{"id": "big", "steps": [{"type": "shell", "command": "head -c 600000 /dev/urandom | od -An -tx1"}]}`)}
+	s.env = []string{"HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + cacheHome, "XDG_CONFIG_HOME=" + filepath.Join(t.TempDir(), "conf"), "SENTINEL_TRUST_ROOTS=/", "PATH=" + os.Getenv("PATH")}
+	s.must("run", "s.json")
+	whole := filepath.Join(t.TempDir(), "state.tar.gz")
+	s.must("backup", whole)
+	target := filepath.Join(disk, "state.tar.gz")
+	if err := os.WriteFile(target, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for hint, args := range map[string][]string{
+		"hint: free space on the disk of FILE, or name a file on another one": {"backup", target},
+		"hint: free space on the disk of " + disk + " and restore again":      {"restore", whole, disk},
+	} {
+		out, err := s.command(args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "no space left on device") || !strings.Contains(string(out), hint) {
+			t.Errorf("sentinel %q: %v\n%s", args, err, out)
+		}
+	}
+	if list, err := os.ReadDir(disk); err != nil || len(list) != 1 || fileText(t, disk, "state.tar.gz") != "before" {
+		t.Errorf("the disk has %v, %v", list, err)
+	}
+}

@@ -19,6 +19,8 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/ops/backup"
 	"github.com/sentinel-runtime/sentinel/host/secret"
 	"github.com/sentinel-runtime/sentinel/internal/regularfile"
+	"github.com/sentinel-runtime/sentinel/runtime"
+	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
 
 // backupCommand writes a backup, also while a server executes runs.
@@ -86,6 +88,9 @@ func writeBackup(ctx context.Context, file string, write func(io.Writer) error) 
 		info, err = backup.Verify(ctx, f)
 		return err
 	})
+	if runtime.IsDiskFull(err) {
+		err = &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: "free space on the disk of FILE, or name a file on another one; a FILE of before is as it was"}
+	}
 	if err != nil {
 		return info, 0, fmt.Errorf("write backup: %w", err)
 	}

@@ -190,6 +190,9 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 		return done, fmt.Errorf("restore: %w", err)
 	}
 	defer func() {
+		if runtime.IsDiskFull(err) {
+			err = &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: "free space on the disk of " + filepath.Dir(to.Dir) + " and restore again: nothing was put in place"}
+		}
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(temp))
 		}
