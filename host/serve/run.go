@@ -154,7 +154,11 @@ func (s *Server) begin(ctx context.Context, failed <-chan error) (Start, error) 
 		return start, fmt.Errorf("resume runs: %w", err)
 	}
 	for _, f := range start.Recovery.Failed {
-		s.log.Error("run cannot be resumed", "run", f.Run, "error", f.Error)
+		attrs := []any{"run", f.Run, "sentinel", f.Sentinel, "error", f.Error}
+		if f.Error.Hint != "" {
+			attrs = append(attrs, "hint", f.Error.Hint)
+		}
+		s.log.Error("run cannot continue", attrs...)
 	}
 	if err := rt.Arm(ctx); err != nil && ctx.Err() == nil {
 		return start, fmt.Errorf("arm triggers: %w", err)

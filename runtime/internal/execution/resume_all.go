@@ -97,7 +97,6 @@ func (ex *Executor) resumeAll(ctx context.Context, opt resumeOptions, only map[s
 		err := t.restore(ctx, root.info, root.parent, opt)
 		if err != nil && ex.live(root.info.ID) == nil { // not nil: it was resumed meanwhile
 			log.addFailed(ex, root.info, err)
-			ex.svc.Log.Error("run cannot continue", "run", root.info.ID, "sentinel", root.info.Sentinel, "error", err)
 		}
 	})
 	t.begin() // also after ctx has ended: this process owns the runs that it has restored
