@@ -215,7 +215,10 @@ func TestBackupFullDisk(t *testing.T) {
 	})
 	// Random text is not compressed to less than the disk has.
 	s := &served{t: t, dir: project(t, `{"id": "big", "steps": [{"type": "shell", "command": "head -c 600000 /dev/urandom | od -An -tx1"}]}`)}
-	s.env = []string{"HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + cacheHome, "XDG_CONFIG_HOME=" + filepath.Join(t.TempDir(), "conf"), "SENTINEL_TRUST_ROOTS=/", "PATH=" + os.Getenv("PATH")}
+	s.env = []string{
+		"HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + cacheHome, "XDG_CONFIG_HOME=" + filepath.Join(t.TempDir(), "conf"),
+		"SENTINEL_TRUST_ROOTS=/", "PATH=" + os.Getenv("PATH"),
+	}
 	s.must("run", "s.json")
 	whole := filepath.Join(t.TempDir(), "state.tar.gz")
 	s.must("backup", whole)

@@ -89,7 +89,8 @@ func writeBackup(ctx context.Context, file string, write func(io.Writer) error) 
 		return err
 	})
 	if runtime.IsDiskFull(err) {
-		err = &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: "free space on the disk of FILE, or name a file on another one; a FILE of before is as it was"}
+		hint := "free space on the disk of FILE, or name a file on another one; a FILE of before is as it was"
+		err = &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: hint}
 	}
 	if err != nil {
 		return info, 0, fmt.Errorf("write backup: %w", err)

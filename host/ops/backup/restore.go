@@ -191,7 +191,8 @@ func Restore(ctx context.Context, from io.Reader, to Target) (done Restored, err
 	}
 	defer func() {
 		if runtime.IsDiskFull(err) {
-			err = &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: "free space on the disk of " + filepath.Dir(to.Dir) + " and restore again: nothing was put in place"}
+			hint := "free space on the disk of " + filepath.Dir(to.Dir) + " and restore again: nothing was put in place"
+			err = &abi.Error{Code: abi.Unavailable, Message: err.Error(), Hint: hint}
 		}
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(temp))

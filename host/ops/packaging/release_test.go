@@ -76,7 +76,8 @@ func releaseConfig(t *testing.T) goreleaser {
 	if err := d.Decode(&config); err != nil {
 		t.Fatal(err)
 	}
-	if len(config.Builds) != 1 || len(config.Archives) != 1 || len(config.Nfpms) != 1 || len(config.Before.Hooks) != 1 || len(config.Signs) != 1 {
+	if len(config.Builds) != 1 || len(config.Archives) != 1 || len(config.Nfpms) != 1 || len(config.Before.Hooks) != 1 ||
+		len(config.Signs) != 1 {
 		t.Fatalf("want one build, kind of archive, kind of package, hook and signature: %+v", config)
 	}
 	return config
@@ -331,7 +332,11 @@ func TestReleaseNames(t *testing.T) {
 	sums := config.Checksum.NameTemplate
 	bundle := strings.ReplaceAll(config.Signs[0].Signature, "${artifact}", sums)
 	security := string(repositoryFile(t, "SECURITY.md"))
-	for _, want := range []string{"--bundle " + bundle + " " + sums + " ", "--check --ignore-missing " + sums + "\n", "/sentinel/" + release + "@refs/tags/v"} {
+	for _, want := range []string{
+		"--bundle " + bundle + " " + sums + " ",
+		"--check --ignore-missing " + sums + "\n",
+		"/sentinel/" + release + "@refs/tags/v",
+	} {
 		if !strings.Contains(security, want) {
 			t.Errorf("the section \"Verify a release\" of SECURITY does not have %q", want)
 		}
