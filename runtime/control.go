@@ -8,7 +8,7 @@ import (
 )
 
 // Start starts a run of def and returns its id once the first record is queued for its
-// commit; [Runtime.Wait] returns its result.
+// commit, or with [StartOptions].Durable once that is durable; [Runtime.Wait] returns its result.
 func (rt *Runtime) Start(ctx context.Context, def *sentinels.Definition, opt StartOptions) (sentinels.RunID, error) {
 	return rt.exec.Start(ctx, def, opt)
 }

@@ -44,6 +44,8 @@ type ForkOptions struct {
 	// person has decided to execute as it is: the newest revision of the stored sentinel from its first step,
 	// with any inputs, or the rest of the other run without a change. Default nil.
 	Within []string
+	// Durable is as in [StartOptions].
+	Durable bool
 	// By is the user who forks the run.
 	By string
 	// As is as in [StartOptions], of an agent that forks the run. Default: that of the other run.

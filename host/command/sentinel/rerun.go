@@ -39,7 +39,7 @@ type rerunOut struct {
 
 // retry begins a run's work again, or goes on with it at a step.
 func (f family) retry(ctx context.Context, call *command.Call, in retryIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace, Force: in.Force}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace, Force: in.Force, Durable: call.Run == ""}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err
@@ -104,7 +104,7 @@ type forkIn struct {
 // fork begins an iteration of a run again in a new one, with a step changed if
 // that is wanted. The sentinel and the other run stay as they are.
 func (f family) fork(ctx context.Context, call *command.Call, in forkIn) (rerunOut, error) {
-	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace, Force: in.Force}
+	opt := runtime.ForkOptions{Iteration: in.Iteration, Inputs: in.Inputs, Workspace: in.Workspace, Force: in.Force, Durable: call.Run == ""}
 	var err error
 	if opt.From, err = fromStep(in.From); err != nil {
 		return rerunOut{}, err

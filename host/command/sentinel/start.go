@@ -88,6 +88,7 @@ func (f family) begin(ctx context.Context, call *command.Call, in startIn, child
 	opt := runtime.StartOptions{
 		Inputs: in.Inputs, Variables: in.Variables, Workspace: in.Workspace, Key: call.Key,
 		Revision: revision, Named: named, Pinned: in.Pinned, Starter: causingRun(call), Child: child, GivenBy: call.Share(),
+		Durable:     call.Run == "", // else the result is in the journal of the run that calls, behind the start
 		OnInterrupt: sentinels.Interrupt(in.OnInterrupt),
 	}
 	if child && call.Run != "" && in.Key == "" {

@@ -92,7 +92,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	if err := ex.noteChanges(start.fork, p, next.def, opt); err != nil {
 		return "", err
 	}
-	if !opt.Force {
+	if start.Durable = opt.Durable; !opt.Force {
 		start.Overlap = next.def.Concurrency
 	}
 	return ex.startForCaller(ctx, next.def, start)

@@ -45,13 +45,13 @@ func (ex *Executor) Start(ctx context.Context, def *sentinels.Definition, opt ru
 	return ex.startForCaller(ctx, def, o)
 }
 
-// startForCaller is startRun for a caller that does not wait for the first record. The further records of
-// other runs take it to the disk. One that waits for its turn has none, so its caller waits.
+// startForCaller is startRun for a caller that waits for the first record only if it says so: further records
+// take it to the disk. A run that waits for its turn has none, so its caller waits.
 func (ex *Executor) startForCaller(ctx context.Context, def *sentinels.Definition, opt startOptions) (sentinels.RunID, error) {
 	var begun *store.Ticket
 	opt.enqueued = func(start *store.Ticket) { begun = start }
 	id, err := ex.startRun(ctx, def, opt)
-	if err == nil && begun != nil && waitsForTurn(opt.Overlap) {
+	if err == nil && begun != nil && (opt.Durable || waitsForTurn(opt.Overlap)) {
 		err = ex.opt.Health.Await(ctx, begun)
 	}
 	return id, err
@@ -206,7 +206,7 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 		noteFork(&r.info, opt.fork)
 		r.info.ApprovedBy = opt.fork.ApprovedBy
 	}
-	w := step.Commit{Lazy: opt.puts == nil && !r.waitsForTurn(), Summary: true, Puts: opt.puts}
+	w := step.Commit{Lazy: opt.puts == nil && !opt.Durable && !r.waitsForTurn(), Summary: true, Puts: opt.puts}
 	if opt.Key != "" {
 		w.Puts = append(w.Puts, store.Put{Bucket: BucketStartKeys, Key: []byte(opt.Key), Value: []byte(id), Check: func(_ []byte, exists bool) error {
 			if exists {
