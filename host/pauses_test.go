@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,51 @@ func callBy(t *testing.T, h *host.Host, by command.By, name string, params map[s
 	}
 	_, err = h.CallAs(t.Context(), call)
 	return err
+}
+
+// TestPausesHoldBackForks: what a person paused in one of several runs with the same work, an agent does not execute by a
+// retry or fork of another one. An active one of them goes on, and so does a new start.
+func TestPausesHoldBackForks(t *testing.T) {
+	h := open(t, host.Options{Workspace: t.TempDir()})
+	define(t, h, "dep", `"concurrency": "parallel", "steps": [{"type": "set", "values": {"a": 1}}, {"type": "approve", "prompt": "Deploy?"}]`)
+	var made struct{ Run sentinels.RunID }
+	rerun := func(of sentinels.RunID) sentinels.RunID {
+		t.Helper()
+		made.Run = ""
+		must(t, h, "sentinel/retry", map[string]any{"run": of, "from": 1}, &made)
+		return made.Run
+	}
+	must(t, h, "sentinel/start", `{"sentinelId": "dep"}`, &made)
+	original := made.Run
+	asked(t, h, original, "")
+	one := rerun(original)
+	asked(t, h, one, "")
+	two := rerun(one)
+	all := []sentinels.RunID{original, one, two}
+	again := func(of sentinels.RunID) error {
+		return callBy(t, h, command.ByAgent, "sentinel/retry", map[string]any{"run": of, "from": 1})
+	}
+	for _, paused := range all {
+		must(t, h, "sentinel/pause", map[string]any{"run": paused}, nil)
+		for _, of := range all {
+			if err := again(of); abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "paused run "+string(paused)) {
+				t.Errorf("%s is paused, retry of %s: %v", paused, of, err)
+			}
+		}
+		for _, of := range all {
+			info, err := h.Runtime().Status(of)
+			if err != nil || (info.Status == sentinels.StatusPaused) != (of == paused) {
+				t.Errorf("%s is paused, %s is %s, %v", paused, of, info.Status, err)
+			}
+		}
+		if err := callBy(t, h, command.ByAgent, "sentinel/start", map[string]any{"sentinelId": "dep"}); err != nil {
+			t.Errorf("a new start: %v", err)
+		}
+		must(t, h, "sentinel/resume", map[string]any{"run": paused}, nil)
+	}
+	if err := again(original); err != nil {
+		t.Errorf("while none is paused: %v", err)
+	}
 }
 
 // TestPausesOfPersonsStay: what a person paused, an agent does not resume with the tree above it, also in another

@@ -14,11 +14,13 @@ import (
 //
 // A person who pauses or stops a run, or who is asked whether an interrupted call or a quarantined step executes again,
 // decides whether its work goes on. Bounded callers have several verbs that would decide it too: a resume, a retry or a
-// fork of the run, of one above it or below it, and a stop, which takes away the pause and the question.
+// fork of the run, of one above it or below it, and a stop, which takes away the pause and the question. The rest of
+// a run is also what its forks execute, and what the run itself executes if it is tried again: a retry or fork of any of
+// them waits for the person. A fork that is active already is another run, which the pause does not stop.
 
 // notHeldBack returns the error of a call that goes on with the work of a run, or ends it, if a person holds back that
 // run or one below it. With again, the call executes the work of the run in another one: then also runs count that have
-// ended, and those above it.
+// ended, those above it, and active ones that have this work too, as forks.
 func (f family) notHeldBack(call *command.Call, info runtime.RunInfo, again bool) error {
 	if !call.Bounded() {
 		return nil
@@ -37,7 +39,48 @@ func (f family) notHeldBack(call *command.Call, info runtime.RunInfo, again bool
 	if err := held(info); err != nil {
 		return err
 	}
-	return f.eachBelow(info, runtime.RunFilter{}, held)
+	if err := f.eachBelow(info, runtime.RunFilter{}, held); err != nil || !again {
+		return err
+	}
+	return f.eachFork(info, func(r runtime.RunInfo) error { return f.notHeldBack(call, r, false) })
+}
+
+// eachFork calls do with the active runs that, by retries and forks, come from the same run as info, or are that one, until
+// there is an error.
+func (f family) eachFork(info runtime.RunInfo, do func(runtime.RunInfo) error) error {
+	active, err := f.rt.Runs(runtime.RunFilter{Sentinel: info.Sentinel, Statuses: runtime.Unfinished()})
+	if err != nil || len(active) == 0 {
+		return err
+	}
+	first, err := f.origin(info)
+	if err != nil {
+		return err
+	}
+	for _, r := range active {
+		from, err := f.origin(r)
+		if err == nil && from == first && r.ID != info.ID {
+			err = do(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// origin returns the run that a run comes from by retries and forks, itself if it is none of these. Retention may have removed it.
+func (f family) origin(info runtime.RunInfo) (sentinels.RunID, error) {
+	for info.RetryOf != "" {
+		of, err := f.rt.Status(info.RetryOf)
+		if abi.CodeOf(err) == abi.NotFound {
+			return info.RetryOf, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		info = of
+	}
+	return info.ID, nil
 }
 
 // eachAbove calls do with the runs above a run, the nearest first, until there is an error.
