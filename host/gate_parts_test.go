@@ -185,3 +185,26 @@ func TestAgentsPushNoBranchOfATicket(t *testing.T) {
 		}
 	}
 }
+
+// TestGatesFollowChanges: what is kept of definitions is that of their newest revisions.
+func TestGatesFollowChanges(t *testing.T) {
+	h := open(t, host.Options{})
+	define(t, h, "judge", `"steps": [{"type": "set", "values": {"ok": false}}]`)
+	update := func(by command.By, id, rest string) error {
+		return callBy(t, h, by, "sentinel/update", map[string]any{"sentinelId": id, "definition": json.RawMessage(`{"id": "` + id + `", "name": "` + id + `", ` + rest + `}`)})
+	}
+	const claims = `"trigger": {"type": "event", "event": "never"}, "steps": [{"type": "command", "command": "ticket/claim", "params": {"role": "reviewer"}}`
+	define(t, h, "rev", claims+`]`)
+	for i, c := range []struct {
+		rev  string
+		gate bool
+	}{{claims + `]`, false}, {claims + `, {"type": "sentinel", "definition": {"$ref": "judge"}}]`, true}, {claims + `]`, false}} {
+		if err := update(command.ByUser, "rev", c.rev); err != nil {
+			t.Fatal(err)
+		}
+		err := update(command.ByAgent, "judge", `"steps": [{"type": "set", "values": {"ok": `+string(rune('0'+i))+`}}]`)
+		if (abi.CodeOf(err) == abi.Denied) != c.gate || !c.gate && err != nil {
+			t.Errorf("change %d: %v", i, err)
+		}
+	}
+}

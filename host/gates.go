@@ -2,6 +2,8 @@ package host
 
 import (
 	"encoding/json"
+	"slices"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
@@ -12,8 +14,12 @@ import (
 // isReviewer reports whether a definition with triggers claims tickets as a reviewer, itself or in a sentinel that it
 // starts. What agents and models have changed in one of a person does not count: their work is what it reviews.
 func (h *Host) isReviewer(id sentinels.ID) bool {
-	stored, _ := h.revisionThatCounts(id)
-	return h.isArmed(stored) && h.partsOf(id, claimsReviews) != nil
+	stored, err := h.rt.Definition(id)
+	if err != nil {
+		return false
+	}
+	stored, _ = h.revisionThatCounts(stored)
+	return h.gateOf(stored).armed && partsOf(stored.ID, h.gateOfStored, func(g gateFacts) bool { return g.reviews }) != nil
 }
 
 // isGate reports whether only persons pause, change or delete a sentinel: one that a person made reviews the work of
@@ -24,61 +30,110 @@ func (h *Host) isGate(id sentinels.ID) bool {
 	if err != nil {
 		return false // the call fails for the same reason
 	}
+	facts := make(map[sentinels.ID]gateFacts, len(all))
+	var gates []sentinels.ID
 	for _, s := range all {
-		stored, ofPerson := h.revisionThatCounts(s.ID)
-		if !ofPerson || !h.isArmed(stored) {
-			continue
+		stored, ofPerson := h.revisionThatCounts(s)
+		facts[s.ID] = h.gateOf(stored)
+		if ofPerson && facts[s.ID].armed {
+			gates = append(gates, s.ID)
 		}
-		if h.partsOf(s.ID, func(object map[string]any) bool { return claimsReviews(object) || sendsMessages(object) })[id] {
+	}
+	h.gates.keep(facts)
+	for _, gate := range gates {
+		if partsOf(gate, func(id sentinels.ID) gateFacts { return facts[id] }, func(g gateFacts) bool { return g.reviews || g.sends })[id] {
 			return true
 		}
 	}
 	return false
 }
 
-// revisionThatCounts returns the newest revision of a sentinel that a person made or accepted, or the newest one if an
-// agent or model made the sentinel. It is empty for one that was deleted.
-func (h *Host) revisionThatCounts(id sentinels.ID) (stored runtime.Stored, ofPerson bool) {
-	stored, err := h.rt.Definition(id)
-	if err != nil {
-		return runtime.Stored{}, false
+// revisionThatCounts returns, of a sentinel with this newest revision, the newest one that a person made or accepted, or
+// the newest one if an agent or model made the sentinel.
+func (h *Host) revisionThatCounts(newest runtime.Stored) (stored runtime.Stored, ofPerson bool) {
+	if newest.OfPerson() {
+		return newest, true
 	}
-	if stored.OfPerson() {
-		return stored, true
-	}
-	before, err := h.rt.RevisionOfPerson(id, 0)
+	before, err := h.rt.RevisionOfPerson(newest.ID, 0)
 	if err != nil || before.Revision != 0 {
 		return before, err == nil
 	}
-	return stored, false
+	return newest, false
 }
 
-// isArmed reports whether a definition has triggers.
-func (h *Host) isArmed(stored runtime.Stored) bool {
+// A gateFacts is what the text of a definition says about it as a gate.
+type gateFacts struct {
+	hash           string // of the text
+	armed          bool   // it has triggers
+	reviews, sends bool
+	starts         []sentinels.ID
+}
+
+// A gateIndex keeps the facts of the definitions that count, so that a call of an agent does not read the texts of all: of
+// 1,000 with three steps that took half a second beside other work. A revision with another text has another hash.
+type gateIndex struct {
+	mu sync.Mutex
+	of map[sentinels.ID]gateFacts
+}
+
+// keep replaces what is kept, so that it has no sentinels that were deleted.
+func (x *gateIndex) keep(facts map[sentinels.ID]gateFacts) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.of = facts
+}
+
+func (x *gateIndex) get(id sentinels.ID) gateFacts {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.of[id]
+}
+
+// gateOf returns the facts of a definition. One that cannot be read starts nothing and has no triggers; a step type that it
+// lacks may come back, so its facts are read again.
+func (h *Host) gateOf(stored runtime.Stored) gateFacts {
 	if stored.Revision == 0 {
-		return false
+		return gateFacts{}
 	}
-	def, err := h.rt.Decoded(stored)
-	return err == nil && len(def.Triggers) > 0
+	if g := h.gates.get(stored.ID); g.hash != "" && g.hash == stored.Hash {
+		return g
+	}
+	g := gateFacts{}
+	_ = sentinel.EachObject(stored.Definition, func(object map[string]any, child sentinels.ID) {
+		g.reviews, g.sends = g.reviews || claimsReviews(object), g.sends || sendsMessages(object)
+		if child != "" && !slices.Contains(g.starts, child) {
+			g.starts = append(g.starts, child)
+		}
+	})
+	if def, err := h.rt.Decoded(stored); err == nil {
+		g.hash, g.armed = stored.Hash, len(def.Triggers) > 0
+	}
+	return g
 }
 
-// partsOf returns a sentinel and those that it starts at any depth, nil if does is true of no object in their
-// definitions. Sentinels may start each other in a cycle.
-func (h *Host) partsOf(id sentinels.ID, does func(object map[string]any) bool) map[sentinels.ID]bool {
+// gateOfStored returns the facts of a stored sentinel, none if there is none of that id.
+func (h *Host) gateOfStored(id sentinels.ID) gateFacts {
+	newest, err := h.rt.Definition(id)
+	if err != nil {
+		return gateFacts{}
+	}
+	counts, _ := h.revisionThatCounts(newest)
+	return h.gateOf(counts)
+}
+
+// partsOf returns a sentinel and those that it starts at any depth, nil if does is true of none of them. Sentinels may
+// start each other in a cycle.
+func partsOf(id sentinels.ID, of func(sentinels.ID) gateFacts, does func(gateFacts) bool) map[sentinels.ID]bool {
 	parts, found := map[sentinels.ID]bool{id: true}, false
 	for list := []sentinels.ID{id}; len(list) > 0; list = list[1:] {
-		stored, _ := h.revisionThatCounts(list[0])
-		if stored.Revision == 0 {
-			continue
-		}
-		// One that cannot be read starts nothing.
-		_ = sentinel.EachObject(stored.Definition, func(object map[string]any, child sentinels.ID) {
-			found = found || does(object)
-			if child != "" && !parts[child] {
+		g := of(list[0])
+		found = found || does(g)
+		for _, child := range g.starts {
+			if !parts[child] {
 				parts[child] = true
 				list = append(list, child)
 			}
-		})
+		}
 	}
 	if !found {
 		return nil

@@ -68,6 +68,7 @@ type Host struct {
 	allowed     *secret.Allowed
 	models      *models
 	shells      *shell.Manager
+	gates       gateIndex
 	senders     senders
 	homes       trash.Bin // of confined commands
 	ownCache    string    // compiled plugins where the user has no folder for them, "" else
