@@ -25,7 +25,7 @@ func (h *Host) openWorktrees() *worktree.Service {
 	c := h.settings.Worktrees
 	return worktree.New(worktree.Options{
 		Dir: h.userDir("worktrees"), Store: h.rt.StoreID(), Ticket: h.ticketOfWorktree, Most: c.Most, Bytes: int64(c.Size),
-		SSHKey: h.sshKey(), KnownHosts: h.settings.Verify.KnownHosts, Read: h.settings.Verify.Read, Credential: h.forgeCredential, Hides: h.fileRules().Match, Logger: h.opt.Logger,
+		SSHKey: h.sshKey(), KnownHosts: h.settings.Verify.KnownHosts, Read: h.settings.Verify.Read, Credential: h.forgeCredential, Hides: h.fileRules().Match, Sealed: h.fileRules().MatchContent, Logger: h.opt.Logger,
 		Check:    h.confining.checkRepository,
 		HoldTree: h.confining.holdTree,
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
 	"github.com/sentinel-runtime/sentinel/host/internal/gitlfs"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 )
@@ -242,9 +243,9 @@ const MaxDiff = gitexec.MaxOut
 // files have changed than the answer lists, it is empty and truncated.
 func (s *Service) Diff(ctx context.Context, id string, token uint64) (out Diff, err error) {
 	err = s.with(ctx, id, token, func(t *tree) error {
-		to, what := "", []string{"--cached", t.BaseCommit}
+		to, what, side := "", []string{"--cached", t.BaseCommit}, gitsource.InIndex
 		if t.ReadOnly {
-			to, what = t.Commit, []string{t.BaseCommit, t.Commit}
+			to, what, side = t.Commit, []string{t.BaseCommit, t.Commit}, t.Commit
 		} else if err := t.stage(ctx); err != nil {
 			return err
 		}
@@ -256,10 +257,12 @@ func (s *Service) Diff(ctx context.Context, id string, token uint64) (out Diff, 
 			out.Truncated = true
 			return nil
 		}
+		names := make([]string, 0, len(out.Files))
 		for _, f := range out.Files {
-			if s.hides(f.Path) {
-				out.Hidden = append(out.Hidden, f.Path)
-			}
+			names = append(names, f.Path)
+		}
+		if out.Hidden, err = t.unseen(ctx, "diff", names, t.BaseCommit, side); err != nil {
+			return err
 		}
 		rest := append(what, without(out.Hidden)...)
 		counts, err := t.must(ctx, "diff", append([]string{"diff", "--numstat", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules=none"}, rest...)...)
@@ -298,7 +301,18 @@ func binaryOf(counts string) (paths []string) {
 	return paths
 }
 
-func (s *Service) hides(path string) bool { return s.opt.Hides != nil && s.opt.Hides(path) }
+// unseen returns those of names that models do not see, in one of the sides.
+func (t *tree) unseen(ctx context.Context, operation string, names []string, sides ...string) ([]string, error) {
+	hides, sealed := t.s.opt.Hides, t.s.opt.Sealed
+	if hides == nil {
+		return nil, nil
+	}
+	if sealed == nil {
+		sides = nil
+	}
+	git := func(ctx context.Context, args ...string) (gitexec.Answer, error) { return t.exec(ctx, "", args...) }
+	return gitsource.Unseen{Name: hides, Content: sealed, Git: git, Operation: operation}.Of(ctx, names, sides...)
+}
 
 // without returns the arguments of git for all paths but some.
 func without(paths []string) []string {

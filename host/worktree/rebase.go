@@ -212,9 +212,9 @@ func (t *tree) conflict(ctx context.Context, identity []string, base string, sto
 	}
 	conflicts := strings.Split(strings.TrimRight(files, "\x00"), "\x00")
 	var hidden []string
-	for _, f := range conflicts {
-		if t.s.hides(f) {
-			hidden = append(hidden, f)
+	if files != "" {
+		if hidden, err = t.unseen(ctx, "rebase", conflicts, "HEAD", "REBASE_HEAD", gitsource.InWorkTree); err != nil {
+			return err
 		}
 	}
 	text, err := t.must(ctx, "diff", append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--diff-filter=U"}, without(hidden)...)...)

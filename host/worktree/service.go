@@ -67,7 +67,9 @@ type Options struct {
 	// Hides reports whether the changes of a file, relative to its repository, are left out of
 	// the texts of Diff and Rebase, because they become prompts and models do not read the
 	// file; default none.
-	Hides  func(path string) bool
+	Hides func(path string) bool
+	// Sealed is Hides by the content of a file too, such as a private key in it; default by the name alone.
+	Sealed func(path string, data []byte) bool
 	Logger *slog.Logger // default discards
 	// At is called with the name of each state of a step that a crash may leave; default
 	// none.

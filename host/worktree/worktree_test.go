@@ -303,6 +303,39 @@ func TestConflictsOfSecrets(t *testing.T) {
 	}
 }
 
+// TestTextsWithKeys: neither a diff nor the text of a conflict has a private key, in a file of any name, on either side.
+func TestTextsWithKeys(t *testing.T) {
+	const begin, end = "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n"
+	sealing := worktree.Options{
+		Hides:  func(string) bool { return false },
+		Sealed: func(_ string, data []byte) bool { return strings.Contains(string(data), "PRIVATE KEY-----\n") },
+	}
+	b := newBench(t)
+	b.first()
+	b.change("was.txt", begin+"key one\n"+end)
+	b.change("theirs.txt", "x\n")
+	b.change("mine.txt", "x\n")
+	w := b.add(worktree.Add{})
+	b.s = b.open(sealing)
+	put(t, w.Path, "a.txt", "ours\n")
+	put(t, w.Path, "was.txt", "now none\n")
+	put(t, w.Path, "mine.txt", begin+"key two\n"+end)
+	put(t, w.Path, "theirs.txt", "ours too\n")
+	d, err := b.s.Diff(t.Context(), "T-1", 1)
+	if err != nil || strings.Contains(d.Diff, "key ") || !strings.Contains(d.Diff, "+ours") || !slices.Equal(d.Hidden, []string{"mine.txt", "was.txt"}) {
+		t.Errorf("diff: %+v, %v", d, err)
+	}
+	b.commit("work", "k1")
+	b.change("a.txt", "theirs\n")
+	b.change("was.txt", begin+"key three\n"+end)
+	b.change("mine.txt", "y\n")
+	b.change("theirs.txt", begin+"key four\n"+end)
+	r, err := b.s.Rebase(t.Context(), "T-1", 0)
+	if err != nil || !slices.Equal(r.Files, []string{"a.txt", "mine.txt", "theirs.txt", "was.txt"}) || !strings.Contains(r.Text, "theirs") || strings.Contains(r.Text, "key ") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 // TestConflict: the worktree stands on the new base with both sides in its files, and the
 // commit that resolves them is the only one of the branch.
 func TestConflict(t *testing.T) {

@@ -25,7 +25,7 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if err := r.inspectInner(ctx); err != nil {
 		return err
 	}
-	before, err := r.changedUnseen(ctx, inIndex, "--cached")
+	before, err := r.changedUnseen(ctx, gitsource.InIndex, "--cached")
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 	if _, err := r.must(ctx, without(pathspec([]string{"add"}, in.Paths), out.Hidden)...); err != nil {
 		return err
 	}
-	after, err := r.changedUnseen(ctx, inIndex, "--cached")
+	after, err := r.changedUnseen(ctx, gitsource.InIndex, "--cached")
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *repository) unstagedHidden(ctx context.Context, paths []string) ([]stri
 	if err != nil {
 		return nil, err
 	}
-	return r.unseen(ctx, names, inUntracked)
+	return r.unseen(ctx, names, gitsource.InUntracked)
 }
 
 // names returns the names that a git lists with zero bytes behind them, relative to the top of the work tree.
@@ -167,9 +167,9 @@ func literal(names []string) (paths []string) {
 // commitsNoHidden returns the error of a commit with files that the caller does not see: who reads the commit, such as a
 // remote or a shell without a sight of these files, would have them.
 func (r *repository) commitsNoHidden(ctx context.Context, in request, head string) error {
-	side := inIndex
+	side := gitsource.InIndex
 	if in.All || len(in.Paths) > 0 {
-		side = inWorkTree
+		side = gitsource.InWorkTree
 	}
 	names, err := r.changedUnseen(ctx, side, committed(in, head)...)
 	if err == nil && len(names) > 0 {

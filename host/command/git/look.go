@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sentinel-runtime/sentinel/host/internal/gitexec"
+	"github.com/sentinel-runtime/sentinel/host/internal/gitsource"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
@@ -170,8 +171,8 @@ func (r *repository) patch(ctx context.Context, what, paths []string, out *Resul
 		return err
 	}
 	sides := what
-	if len(what) == 1 && what[0] != inIndex {
-		sides = []string{what[0], inWorkTree}
+	if len(what) == 1 && what[0] != gitsource.InIndex {
+		sides = []string{what[0], gitsource.InWorkTree}
 	}
 	if out.Hidden, err = r.hidden(ctx, files, sides...); err != nil {
 		return err
