@@ -269,7 +269,7 @@ func TestFilesOfPersonsStay(t *testing.T) {
 	s.must(command.ByUser, "sentinel/delete", map[string]any{"sentinelId": "file"})
 }
 
-// TestDeletedByPersonsStaysDeleted: a model or an agent brings back no sentinel that a person deleted or whose file a
+// TestDeletedByPersonsStaysDeleted: a model or an agent restores no sentinel that a person deleted or whose file a
 // person removed, whatever it gives; one that an agent deleted it does.
 func TestDeletedByPersonsStaysDeleted(t *testing.T) {
 	s := newStoring(t, host.Options{})
@@ -302,7 +302,7 @@ func TestDeletedByPersonsStaysDeleted(t *testing.T) {
 	} {
 		for _, by := range []command.By{command.ByAgent, command.ByModel} {
 			_, err := s.call(by, c.name, c.params, "*", c.name)
-			if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "only a person brings it back") || !strings.Contains(abi.As(err).Hint, "by a person; or choose another id") {
+			if abi.CodeOf(err) != abi.Denied || !strings.Contains(err.Error(), "only a person restores it") || !strings.Contains(abi.As(err).Hint, "by a person; or choose another id") {
 				t.Errorf("%s %v by %s: %v", c.name, c.params, by, err)
 			}
 		}

@@ -30,7 +30,8 @@ func (h *Host) openTickets() *ticket.Service {
 		Lines: verify.Commands, Verifications: h.settings.Verify.Attempts,
 		Profile: profile, Reviews: cmp.Or(c.Reviews, -1), ReviewDelay: cmp.Or(c.ReviewDelay.Std(), -1), Lease: c.Lease.Std(),
 		RepoURL: h.opt.Workspace, AllowUnverified: c.Unverified, Classify: h.rt.ClassifyError, Logger: h.opt.Logger, Observer: h.opt.Tickets, Learn: h.learner.Learn,
-		Chain: func(ctx context.Context) (int, []string) { return h.rt.Chain(cmp.Or(runOf(ctx), senderOf(ctx))) }, Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,
+		Chain:  func(ctx context.Context) (int, []string) { return h.rt.Chain(cmp.Or(runOf(ctx), senderOf(ctx))) },
+		Review: h.reviews, Approval: c.Approval == config.On, Deploy: c.Deploy == config.On,
 	})
 }
 

@@ -86,7 +86,8 @@ func (u Unseen) withKeys(ctx context.Context, side string, names map[string]bool
 	case a.Code > 1:
 		return nil, gitexec.Fatal(u.Operation, a)
 	case a.Cut:
-		return nil, &abi.Error{Code: abi.Denied, Permanent: true, Message: "git: too many files with keys to see which of them models may read", Hint: "name paths, or let a person do it"}
+		return nil, &abi.Error{Code: abi.Denied, Permanent: true,
+			Message: "git: too many files with keys to see which of them models may read", Hint: "name paths, or let a person do it"}
 	}
 	name, rest, more := strings.Cut(a.Out, "\x00")
 	for more { // a name may have line ends

@@ -142,14 +142,14 @@ func CheckSecrets(before, def *sentinels.Definition, types *sentinels.TypeSet) e
 	}
 }
 
-// staysDeleted returns the error of an author with a bound, see [authorOf], who brings back what a person deleted: its
+// staysDeleted returns the error of an author with a bound, see [authorOf], who restores what a person deleted: its
 // triggers would fire again, under the name that the person gave it.
 func staysDeleted(op string, head revision.Stored, author string) error {
 	if author == "" || !head.Deleted || head.Within != nil {
 		return nil
 	}
 	return &abi.Error{
-		Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s definition %q: a person deleted it or its file, so only a person brings it back", op, head.ID),
+		Code: abi.Denied, Permanent: true, Field: "sentinelId", Message: fmt.Sprintf("%s definition %q: a person deleted it or its file, so only a person restores it", op, head.ID),
 		Hint: fmt.Sprintf("sentinel rollback %s %d, by a person; or choose another id", head.ID, head.Revision-1),
 	}
 }
