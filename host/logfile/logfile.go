@@ -50,6 +50,7 @@ type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
+	null bool // the file is the null device, which has no size and is not renamed
 
 	owned map[string]map[string]int64 // bytes of each owner in the rotated files that were read
 }
@@ -79,9 +80,11 @@ func Open(path string, opt Options) (*Writer, error) {
 }
 
 func (w *Writer) open() error {
+	// The null device takes everything at once. Other devices are refused as pipes are: a terminal that is stopped
+	// takes nothing, and whatever logs would wait for it.
 	open := regularfile.OpenFile
-	if info, err := os.Stat(w.path); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		open = os.OpenFile // such as /dev/null, which does not wait for a reader as a pipe does
+	if w.null = isNull(w.path); w.null {
+		open = os.OpenFile
 	}
 	f, err := open(w.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -95,6 +98,16 @@ func (w *Writer) open() error {
 	return nil
 }
 
+// isNull reports whether a path leads to the null device.
+func isNull(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
+}
+
 // Write appends p, rotating before it if the file would grow too large. When
 // rotation fails the file grows on: a log that is too long is better than none.
 func (w *Writer) Write(p []byte) (int, error) {
@@ -104,7 +117,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, fs.ErrClosed
 	}
 	var failed error
-	if w.size > 0 && w.size+int64(len(p)) > w.opt.Size {
+	if !w.null && w.size > 0 && w.size+int64(len(p)) > w.opt.Size {
 		failed = w.rotate()
 	}
 	n, err := w.file.Write(p)
