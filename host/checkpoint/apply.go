@@ -162,6 +162,7 @@ func (a *applier) check(s *step) error {
 var (
 	errMeanwhile = errors.New("it was changed meanwhile")
 	errUnkept    = errors.New("the present content could not be kept")
+	errMounted   = errors.New("something else is mounted there")
 )
 
 // reasonOf leaves out the operation and the path of an error.
@@ -245,6 +246,9 @@ func (a *applier) setMeta(dir *openedFolder, s *step) error {
 	now, err := dir.stat(name)
 	if err != nil || now.kind != s.to.kind {
 		return errors.Join(err, errMeanwhile)
+	}
+	if !isFolder(&now) && dir.mounted(name) { // the plan looks at folders; another content cannot be put there
+		return errMounted
 	}
 	chowned := now.uid != s.to.uid || now.gid != s.to.gid
 	if chowned {

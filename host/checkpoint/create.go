@@ -38,6 +38,7 @@ type Checkpoint struct {
 	tree   string
 	chunks int    // of its index
 	index  string // hash of the ids of the chunks
+	root   root
 }
 
 // A Request says what for a checkpoint is made.
@@ -142,7 +143,7 @@ func (r *repository) checkpoints(ctx context.Context) ([]Checkpoint, error) {
 			message = stored{}
 		}
 		c = message.Checkpoint
-		c.ID, c.tree, c.chunks, c.index = id, fields[i+1], message.Chunks, message.Index
+		c.ID, c.tree, c.chunks, c.index, c.root = id, fields[i+1], message.Chunks, message.Index, message.Root
 		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b Checkpoint) int { return a.CreatedAt.Compare(b.CreatedAt) })

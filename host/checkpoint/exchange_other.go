@@ -9,4 +9,4 @@ func (f *openedFolder) exchange(one, other string) error { return f.exchangeByNa
 func (f *openedFolder) renameNew(string, string) error { return errors.ErrUnsupported }
 
 // mounted is not known here.
-func (f *openedFolder) mounted() bool { return false }
+func (f *openedFolder) mounted(string) bool { return false }

@@ -28,11 +28,13 @@ func openPath(name string) (int, error) {
 	return fd, err
 }
 
-// mounted reports whether the folder is the top of what was mounted there: another file system, or another
-// folder by a bind mount. Linux before 5.8 does not say so.
-func (f *openedFolder) mounted() bool {
+// mounted reports whether what has a name in the folder is the top of what was mounted there: another file system, or
+// another file or folder by a bind mount. No name is the folder itself. Linux before 5.8 does not say so.
+func (f *openedFolder) mounted(name string) bool {
 	var s unix.Statx_t
-	err := trash.Again(func() error { return unix.Statx(f.fd, "", unix.AT_EMPTY_PATH, 0, &s) })
+	err := trash.Again(func() error {
+		return unix.Statx(f.fd, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, 0, &s)
+	})
 	return err == nil && s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 

@@ -15,8 +15,20 @@ import (
 // [comparePaths], and the content of those files that are kept. It is read-only once a
 // checkpoint has it.
 type index struct {
+	root    root
 	folders []folder
 	ids     []string // of the chunks that it was read from
+}
+
+// A root is the folder of the workspace itself, which is no node.
+type root struct {
+	Inode   uint64 `json:"inode,omitempty"`
+	Mounted bool   `json:"mounted,omitempty"` // it is the top of what was mounted there
+}
+
+// replaced reports whether something else is mounted there now than in an earlier state.
+func (now root) replaced(before root) bool {
+	return now.Mounted != before.Mounted || now.Mounted && now.Inode != before.Inode
 }
 
 // A folder is the names in one folder, sorted. The path of the workspace is "".

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -246,7 +247,7 @@ func (p *restore) plan() {
 		}
 		name := join(dir, cmpNode(cmpNode(b, e), n).name)
 		if i := slices.IndexFunc(mounted, func(d string) bool { return below(name, d) }); i >= 0 {
-			p.refuse(mounted[i]+"/", leftMounted)
+			p.refuse(cmp.Or(mounted[i], ".")+"/", leftMounted)
 			return
 		}
 		if p.same(name, b, n) {
@@ -279,8 +280,11 @@ func (p *restore) plan() {
 }
 
 // mounted returns the folders at which something else is mounted now than at the begin or end: what is in them
-// is not what the scope has changed, and may be of another folder of the user.
+// is not what the scope has changed, and may be of another folder of the user. "" is the workspace itself.
 func (p *restore) mounted() (dirs []string) {
+	if p.now.root.replaced(p.begin.root) || p.now.root.replaced(p.end.root) {
+		return []string{""}
+	}
 	merge(func(dir string, nodes []*node) {
 		n := nodes[2]
 		if !isFolder(n) {

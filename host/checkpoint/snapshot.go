@@ -44,6 +44,7 @@ type stored struct {
 	Checkpoint
 	Chunks int    `json:"chunks"`
 	Index  string `json:"index"` // hash of the ids of the chunks
+	Root   root   `json:"root"`
 }
 
 // load returns the index of a checkpoint, which it reads once in an operation. One goroutine
@@ -56,6 +57,7 @@ func (r *repository) load(ctx context.Context, c *Checkpoint) (x *index, err err
 		x, err = r.loadFromGit(ctx, c)
 	}
 	if err == nil {
+		x.root = c.root
 		r.loaded[c.ID] = x
 	}
 	return x, err
@@ -133,7 +135,7 @@ func (r *repository) tryCommit(ctx context.Context, s *scan, c Checkpoint) (Chec
 	}
 	r.s.opt.At("referenced")
 	if c.ID != "" {
-		r.loaded[c.ID] = &index{folders: s.folders, ids: f.ids}
+		r.loaded[c.ID] = &index{root: s.root, folders: s.folders, ids: f.ids}
 		r.writeNewest(f)
 	}
 	return c, failed
@@ -197,7 +199,7 @@ func (f *feeder) feed(ctx context.Context, c Checkpoint) (Checkpoint, error) {
 	}
 	f.count(&c)
 	c.chunks, c.index = len(f.chunks), hashOf(f.ids)
-	text, err := json.Marshal(stored{c, c.chunks, c.index})
+	text, err := json.Marshal(stored{c, c.chunks, c.index, f.root})
 	if err != nil {
 		return c, err
 	}

@@ -52,11 +52,16 @@ func (r *repository) walk(ctx context.Context) (*index, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	state, _, err := top.itself()
+	if err != nil {
+		top.close()
+		return nil, nil, err
+	}
+	x := &index{root: root{state.ino, top.mounted("")}}
 	v := w.visit(ctx, top, "")
 	if w.err != nil {
 		return nil, nil, w.err
 	}
-	x := &index{}
 	x.flatten(v)
 	return x, w.left, nil
 }
@@ -163,7 +168,7 @@ func (w *walk) enter(dir *openedFolder, n *node) *openedFolder {
 		}
 	}
 	if err == nil {
-		if sub.mounted() {
+		if sub.mounted("") {
 			n.flags |= flagMounted
 		}
 		return sub
