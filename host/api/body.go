@@ -66,7 +66,6 @@ func (a *API) readCharged(r *http.Request, route *Route) (text []byte, charge fu
 	if r.ContentLength == 0 {
 		return nil, nil, func() {}, nil
 	}
-	placeOf(r.Context()).giveBack() // the client may take its time
 	budget, stop := a.bodies, func() {}
 	if route.Access == AccessHook {
 		budget = a.hookBodies
@@ -75,9 +74,7 @@ func (a *API) readCharged(r *http.Request, route *Route) (text []byte, charge fu
 		stop = timed.stop
 	}
 	b := budget.open(ownerOf(r, route), stop)
-	arrived := connOf(r.Context()).yield()
-	text, err = b.read(r.Body, r.ContentLength)
-	arrived()
+	text, err = b.readOf(r)
 	if err == nil {
 		return text, func(n int) error { return b.charge(int64(n), true) }, b.release, nil
 	}
@@ -90,6 +87,26 @@ func (a *API) readCharged(r *http.Request, route *Route) (text []byte, charge fu
 		return nil, nil, nil, err
 	}
 	return nil, nil, nil, &abi.Error{Code: abi.BadFields, Message: fmt.Sprintf("read body: %v", err)}
+}
+
+// readOf reads the body of a request in the place or turn of its sender, but for the wait for the client, who may take
+// its time. Without an error the request holds the place then.
+func (b *body) readOf(r *http.Request) ([]byte, error) {
+	c := connOf(r.Context())
+	defer c.yield()()
+	at := placeOfBody(r)
+	defer at.end(c)
+	if at == nil {
+		placeOf(r.Context()).giveBack()
+	}
+	if err := at.arrived(); err != nil { // with the headers
+		return nil, err
+	}
+	text, err := b.read(r.Body, r.ContentLength)
+	if err != nil {
+		at.wait()
+	}
+	return text, err
 }
 
 // readJSON is readBody for a JSON value; it returns nil for an empty body.

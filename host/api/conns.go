@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -171,6 +172,27 @@ type limitedConn struct {
 	admitted  int       // the active handlers of requests with a token, each counted for its owner
 	answering bool      // the server reports a request whose answer is not written yet
 	unwritten *owner    // without admitted ones, whose answers may not be written: counted as one request
+
+	body atomic.Pointer[bodyPlace] // of the request whose body is read; not guarded
+}
+
+// Read implements [net.Conn].
+func (c *limitedConn) Read(p []byte) (int, error) {
+	at := c.body.Load()
+	at.wait()
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		if refused := at.arrived(); refused != nil {
+			return 0, refused
+		}
+	}
+	return n, err
+}
+
+// Write implements [net.Conn].
+func (c *limitedConn) Write(p []byte) (int, error) {
+	c.body.Load().wait()
+	return c.Conn.Write(p)
 }
 
 // neverEvicted is the rank of a connection that must not be closed.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,6 +29,15 @@ func (a *API) SetPlaces(n int) { a.places = fairqueue.New(2 * n) }
 // Waiting returns how many requests of an agent or viewer wait for a place.
 func (a *API) Waiting(owner string) int {
 	return a.places.Waiting(fairqueue.Owner{Name: owner, Held: true})
+}
+
+// HooksWait returns how many webhooks wait for their turn.
+func (a *API) HooksWait() int { return a.hooks.Waiting(hookSenders) }
+
+// HoldHooks takes the turn of webhooks until done is called.
+func (a *API) HoldHooks() (done func()) {
+	done, _ = a.hooks.Enter(context.Background(), hookSenders) // without an end of the context there is no error
+	return done
 }
 
 // WaitForTurn returns how many requests without a token wait for their turn.

@@ -109,7 +109,8 @@ func open(t testing.TB, opt api.Options) *site {
 		t.Fatal(err)
 	}
 	s := &site{Server: httptest.NewUnstartedServer(a.Handler()), api: a, t: t, auth: "Bearer " + goodToken}
-	s.Config.ConnContext = api.ConnContext // as programs have it: the process of a client is looked up once
+	// As programs have them: the process of a client is looked up once, and bodies are read in places.
+	s.Config.ConnContext, s.Listener = api.ConnContext, api.LimitConnsTo(s.Listener, 1024)
 	s.Start()
 	t.Cleanup(s.Close)
 	return s

@@ -48,7 +48,7 @@ func (a *API) hook(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	own, _ := r.Context().Value(turnKey{}).(*turn)
+	own := turnOf(r.Context())
 	if err := own.take(r.Context(), hookSenders); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	stdruntime "runtime"
+	"sync"
 
 	"github.com/sentinel-runtime/sentinel/host/principal"
 	"github.com/sentinel-runtime/sentinel/internal/fairqueue"
@@ -19,7 +20,7 @@ func newPlaces() *fairqueue.Queue {
 }
 
 // A place is one for the execution of a request. Principals take places in turn (API.md, G17). A request holds
-// its place while it keeps a processor or the disk busy: not before its body has arrived, nor while its
+// its place while it keeps a processor or the disk busy: not while it waits for its body, nor while its
 // command waits for something else, nor while the client takes the answer. Nil is the place of a
 // request that needs none.
 //
@@ -100,6 +101,12 @@ type turn struct {
 
 type turnKey struct{}
 
+// turnOf returns the turn of a request to a webhook, nil for another one.
+func turnOf(ctx context.Context) *turn {
+	t, _ := ctx.Value(turnKey{}).(*turn)
+	return t
+}
+
 // The owners of turns come alternately: else a probe waits for all requests that are refused.
 var (
 	openRoutes      = fairqueue.Owner{Name: "open routes"}
@@ -127,6 +134,79 @@ func (t *turn) giveBack() {
 		t.leave()
 		t.leave = nil
 	}
+}
+
+// A bodyPlace is the place or turn of a request while its body is read. It is held from the moment that bytes have arrived
+// until the connection reads the next ones, or writes, which may wait for the client: a body can have as many chunks as
+// bytes, and reading them keeps a processor busy.
+//
+// # Concurrency
+//
+// The handler's goroutine uses it, and the server's, which watches a connection whose body has arrived.
+type bodyPlace struct {
+	take     func(ctx context.Context) error
+	giveBack func()
+
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// placeOfBody has the body of a request read in the place or turn of its sender until end is called. It is nil if the
+// sender needs none, or if the program does not limit its connections.
+func placeOfBody(r *http.Request) *bodyPlace {
+	b, c := &bodyPlace{}, connOf(r.Context())
+	held, own := placeOf(r.Context()), turnOf(r.Context())
+	switch {
+	case c == nil || held == nil && own == nil:
+		return nil
+	case own != nil:
+		b.take, b.giveBack = func(ctx context.Context) error { return own.take(ctx, hookSenders) }, own.giveBack
+	default:
+		b.take, b.giveBack = held.take, held.giveBack
+	}
+	b.ctx, b.cancel = context.WithCancel(r.Context())
+	c.body.Store(b)
+	return b
+}
+
+// arrived takes the place, unless it is held.
+func (b *bodyPlace) arrived() error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return nil
+	}
+	return b.take(b.ctx)
+}
+
+// wait gives the place back if it is held.
+func (b *bodyPlace) wait() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.giveBack()
+	}
+}
+
+// end leaves the place, if it is held, to the handler.
+func (b *bodyPlace) end(c *limitedConn) {
+	if b == nil {
+		return
+	}
+	c.body.Store(nil)
+	b.cancel()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
 }
 
 // Busy takes the place of a request of a WebSocket, for what its client has sent; ctx is the request's.

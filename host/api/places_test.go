@@ -225,3 +225,62 @@ func TestLargeAnswersAreMadeOnce(t *testing.T) {
 }
 
 func noResult(context.Context, *command.Call) (json.RawMessage, error) { return nil, nil }
+
+// TestBodiesAreReadInPlaces: what has arrived of the body of an agent's request, of a viewer's or of a webhook is read in
+// its place or turn; the wait for the rest has none (G17).
+func TestBodiesAreReadInPlaces(t *testing.T) {
+	d := newDesk(t)
+	chunked := strings.Repeat("1\r\n \r\n", 100)
+	send := func(c net.Conn, text string) {
+		t.Helper()
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := func(path, token string) net.Conn {
+		c := dialAs(t, d.addr, "")
+		send(c, "POST "+path+" HTTP/1.1\r\nHost: "+d.addr+"\r\nAuthorization: Bearer "+token+
+			"\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"+chunked)
+		return c
+	}
+	unread := func(who string) {
+		t.Helper()
+		if n := d.api.BodyBytes(); n != 0 {
+			t.Errorf("%s: %d bytes were read without a place", who, n)
+		}
+	}
+	half := begin("/v1/commands/code/read", "agent-half")
+	until(t, func() bool { return d.api.BodyBytes() == 100 })
+	holder := d.hold(t) // while a body waits for the client
+	send(half, chunked)
+	d.waits(t, "agent half", 1)
+	if n := d.api.BodyBytes(); n != 100 {
+		t.Errorf("%d bytes were read, want 100: the others arrived without a place", n)
+	}
+	d.finish <- struct{}{}
+	answered(t, holder)
+	send(half, "2\r\n{}\r\n0\r\n\r\n")
+	if status, text := answered(t, half); status != http.StatusOK {
+		t.Errorf("%d %.200s", status, text)
+	}
+	unread("before")
+
+	d.hold(t)
+	whole := begin("/v1/commands/code/read", "agent-whole")
+	d.waits(t, "agent whole", 1)
+	unread("agent")
+	d.finish <- struct{}{}
+	until(t, func() bool { return d.api.BodyBytes() == 100 })
+	whole.Close()
+	until(t, func() bool { return d.api.BodyBytes() == 0 })
+
+	done := d.api.HoldHooks()
+	hook := begin("/v1/hooks/push", "none")
+	until(t, func() bool { return d.api.HooksWait() == 1 })
+	unread("webhook")
+	done()
+	send(hook, "0\r\n\r\n")
+	if status, text := answered(t, hook); status != http.StatusNoContent {
+		t.Errorf("%d %.200s", status, text)
+	}
+}
