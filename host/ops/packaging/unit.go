@@ -150,6 +150,8 @@ func (u Unit) service(w *lines) {
 	w.add("KillMode=mixed", "KillSignal=SIGTERM", fmt.Sprintf("TimeoutStopSec=%d", int((u.Drain+margin+time.Second-1)/time.Second)))
 	w.why("After a crash runs go on where they were. A typing error (2), a bad configuration (3) and a store that another process has (7) are nothing that a restart mends.")
 	w.add("Restart=on-failure", "RestartSec=2", "RestartPreventExitStatus=2 3 7")
+	w.why("Each confined command gets a control group beside that of the host, so that the kernel bounds its memory and processes. systemd before 254 does not know the second line: there the host watches memory itself, see sentinel doctor.")
+	w.add("Delegate=memory pids", "DelegateSubgroup=host")
 	w.why("One descriptor for each shell, watcher and connection; the usual 1024 is little for hundreds of runs.")
 	w.add("LimitNOFILE=65536")
 }
@@ -183,13 +185,13 @@ func (u Unit) restrain(w *lines) {
 	w.add("PrivateTmp=yes")
 	w.why("No disks, no consoles, no raw memory; null, random and terminals stay.")
 	w.add("PrivateDevices=yes")
-	w.why("The kernel's settings, modules, log, control groups, clock and name are no step's business.")
-	w.add("ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectKernelLogs=yes", "ProtectControlGroups=yes", "ProtectClock=yes", "ProtectHostname=yes")
+	w.why("The kernel's settings, modules, log, clock and name are no step's business.")
+	w.add("ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectKernelLogs=yes", "ProtectClock=yes", "ProtectHostname=yes")
 	w.why("The port is above 1024 and every file the account's own, so there is no capability to keep.")
 	w.add("CapabilityBoundingSet=", "AmbientCapabilities=")
 	w.why("The API, models and remotes are IP, the socket of the command line is Unix, and names of interfaces come by netlink. Raw packets are nothing for a step.")
 	w.add("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK")
-	w.why("Not here, and why: MemoryDenyWriteExecute, because step plugins are compiled to machine code while the process runs; RestrictNamespaces and SystemCallFilter, because builds and browsers that steps start make sandboxes of their own; ProtectProc, because leftovers of a crash are found by their processes.")
+	w.why("Not here, and why: MemoryDenyWriteExecute, because step plugins are compiled to machine code while the process runs; RestrictNamespaces and SystemCallFilter, because builds and browsers that steps start make sandboxes of their own; ProtectControlGroups, because of Delegate; ProtectProc, because leftovers of a crash are found by their processes.")
 }
 
 // writable are the folders that are written to, none of them below another.
