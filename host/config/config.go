@@ -180,7 +180,7 @@ type Verify struct {
 	SSHKey     string   `json:"sshKey" doc:"file of the private key for repositories over ssh; default the variable GIT_SSH_KEY_PATH, else ssh's own"`
 	KnownHosts string   `json:"knownHosts" doc:"file of the keys of ssh hosts; default ssh's own"`
 	Network    string   `json:"network" doc:"of the commands of checks: open, or closed for a loopback interface of their own"`
-	Require    []string `json:"require" doc:"walls without which no command of a check is executed: namespaces, landlock, seccomp; sentinel doctor says which there are"`
+	Require    []string `json:"require" doc:"walls without which no command of a check is executed: namespaces, landlock, seccomp, cgroup; sentinel doctor says which there are"`
 }
 
 // Shell settles which commands are confined as those of checks are.

@@ -284,6 +284,9 @@ func (p *Process) takeStatus() error {
 	if err != nil {
 		return err
 	}
+	if p.result.Limit = p.launch.cgroup.exceeded(); p.result.Limit != "" {
+		return nil // the kernel may have ended the launcher too, or the command before the launcher saw why
+	}
 	var s status
 	switch {
 	case len(text) > len(commandBegins):

@@ -24,6 +24,10 @@ func promise(want uint64) (uint64, error) { return want, nil }
 
 func release(uint64) {}
 
+func (c *cgroup) remove() {}
+
+func (c *cgroup) exceeded() string { return "" }
+
 // ProcessLimit returns the limit of commands, which has no other on this system.
 func ProcessLimit() (n uint64, by string) { return Limits{}.withDefaults().Processes, "" }
 
@@ -38,6 +42,7 @@ func gaps() []Gap {
 		{WallNamespaces, "only Linux has namespaces: commands can read the home folder, write outside of the checkout and leave processes behind; they have no limits of memory and processes"},
 		{WallLandlock, "only Linux has Landlock"},
 		{WallSeccomp, "only Linux has a filter of system calls"},
+		{WallCgroup, "only Linux has cgroups"},
 	}
 }
 

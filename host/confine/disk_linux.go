@@ -38,7 +38,7 @@ func (p *plan) watcher() *watcher {
 	for i := range p.Caches { // beside them is a folder of the kernel, which nothing can read
 		w.folders = append(w.folders, filepath.Join(layersPath, strconv.Itoa(i), layerUpper))
 	}
-	w.epollMost = p.Epoll
+	w.epollMost, w.events = p.Epoll, p.events
 	w.table, _ = os.Open("/proc/sys/fs/file-nr") // it stays open for when no other can be opened
 	files, _ := openFilesOfMachine(w.table)
 	memory := memoryOfMachine()

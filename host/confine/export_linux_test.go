@@ -24,8 +24,26 @@ func Lower(t testing.TB, namespaces bool, landlock int) {
 	have.landlock = min(have.landlock, landlock)
 	if !namespaces {
 		have.namespaces = errors.New("lowered by a test")
+		have.cgroup = have.namespaces
 	}
 	kernel = sync.OnceValue(func() machine { return have })
+}
+
+// WatchAlone gives commands no cgroup until the test ends: the launcher watches their memory.
+func WatchAlone(t testing.TB) {
+	have, before := kernel(), kernel
+	t.Cleanup(func() { kernel = before })
+	have.cgroup = errors.New("lowered by a test")
+	kernel = sync.OnceValue(func() machine { return have })
+}
+
+// NewCgroup makes a cgroup by a folder /proc and returns its folders.
+func NewCgroup(proc string, l Limits) ([]string, error) {
+	c, err := newCgroup(proc, l)
+	if err != nil {
+		return nil, err
+	}
+	return c.Folders, nil
 }
 
 // ShareEpoll gives each command that many watches of epoll until the test ends.
@@ -123,11 +141,12 @@ func Page() string {
 		{"namespaces and Landlock 6", machine{landlock: 6}},
 		{"namespaces, and Landlock before 6", machine{landlock: 5}},
 		{"namespaces, and no Landlock", machine{}},
-		{"no namespaces, and Landlock 6", machine{landlock: 6, namespaces: errors.New("why")}},
-		{"no namespaces, and Landlock 5", machine{landlock: 5, namespaces: errors.New("why")}},
-		{"no namespaces, and Landlock 2", machine{landlock: 2, namespaces: errors.New("why")}},
-		{"no namespaces, and Landlock 1", machine{landlock: 1, namespaces: errors.New("why")}},
-		{"neither", machine{namespaces: errors.New("why")}},
+		{"namespaces and Landlock 6, and no cgroup", machine{landlock: 6, cgroup: errors.New("why")}},
+		{"no namespaces, and Landlock 6", machine{landlock: 6, namespaces: errors.New("why"), cgroup: errors.New("why")}},
+		{"no namespaces, and Landlock 5", machine{landlock: 5, namespaces: errors.New("why"), cgroup: errors.New("why")}},
+		{"no namespaces, and Landlock 2", machine{landlock: 2, namespaces: errors.New("why"), cgroup: errors.New("why")}},
+		{"no namespaces, and Landlock 1", machine{landlock: 1, namespaces: errors.New("why"), cgroup: errors.New("why")}},
+		{"neither", machine{namespaces: errors.New("why"), cgroup: errors.New("why")}},
 	} {
 		var texts []string
 		for _, g := range m.gaps() {

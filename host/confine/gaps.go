@@ -5,10 +5,11 @@ const (
 	WallNamespaces = "namespaces" // its own processes, files, sockets and limits
 	WallLandlock   = "landlock"   // files, signals and abstract sockets
 	WallSeccomp    = "seccomp"    // system calls
+	WallCgroup     = "cgroup"     // memory and processes as the kernel counts them
 )
 
 // Walls are all walls.
-func Walls() []string { return []string{WallNamespaces, WallLandlock, WallSeccomp} }
+func Walls() []string { return []string{WallNamespaces, WallLandlock, WallSeccomp, WallCgroup} }
 
 // A Gap is something that this machine cannot keep commands from.
 type Gap struct {

@@ -17,11 +17,12 @@ import (
 type machine struct {
 	landlock   int   // version of the interface, 0 for none
 	namespaces error // why there are none
+	cgroup     error // why there is none for a command
 }
 
 // kernel returns what this machine has. The first call takes as long as a command.
 var kernel = sync.OnceValue(func() machine {
-	m := machine{namespaces: probe()}
+	m := probe()
 	if v, err := llsys.LandlockGetABIVersion(); err == nil {
 		m.landlock = v
 	}
@@ -32,40 +33,72 @@ var kernel = sync.OnceValue(func() machine {
 // its environment and therefore cannot map users of a new user namespace; a child can.
 const probeMarker = "probe"
 
-// probe returns why the namespaces of a command cannot be had here.
-func probe() error {
+// A probed is what a probe prints: why something cannot be had here, "" if it can.
+type probed struct{ Namespaces, Cgroup string }
+
+// probe returns the namespaces and the cgroup that commands have here.
+func probe() machine {
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"confine"}, Dir: "/", Env: []string{Marker + "=" + probeMarker}}
 	out, err := cmd.Output()
-	if text := strings.TrimSpace(string(out)); text != "" {
+	var found probed
+	if err == nil {
+		err = json.Unmarshal(out, &found)
+	}
+	if err != nil {
+		found = probed{Namespaces: err.Error()}
+	}
+	if found.Namespaces != "" {
+		// A command of the same file system could write its cgroup.
+		found.Cgroup = "it needs the namespaces"
+	}
+	why := func(text string) error {
+		if text == "" {
+			return nil
+		}
 		return errors.New(text)
 	}
-	return err
+	return machine{namespaces: why(found.Namespaces), cgroup: why(found.Cgroup)}
 }
 
-// probeChild prepares the execution of a command and prints why it cannot be executed.
+// probeChild prepares the execution of a command and prints what cannot be had.
 func probeChild() {
-	fail := func(err error) {
-		fmt.Println(err)
-		os.Exit(1)
+	var found probed
+	if err := probePlan(&found); err != nil {
+		found.Namespaces = err.Error()
 	}
+	text, _ := json.Marshal(found) // texts only
+	_, _ = os.Stdout.Write(text)
+	os.Exit(0)
+}
+
+// probePlan tries a plan with a cgroup, and without one where that fails. The error says why there are no namespaces.
+func probePlan(found *probed) error {
 	dir, err := os.MkdirTemp("", "sentinel-probe-")
 	if err != nil {
-		fail(err)
+		return err
 	}
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
 	p := plan{Dir: "/", Scratch: dir, Launch: dir, Layers: dir + "/" + scratchLayers, Write: []string{dir}, Limits: Limits{}.withDefaults(), Alone: true, Probe: true, Path: "/bin/true", Args: []string{"true"}}
-	err = errors.Join(os.Mkdir(dir+"/"+rootFolder, 0o700), os.WriteFile(dir+"/"+statusFile, nil, 0o600), p.store())
-	if err == nil {
+	if err := errors.Join(os.Mkdir(dir+"/"+rootFolder, 0o700), os.WriteFile(dir+"/"+statusFile, nil, 0o600)); err != nil {
+		return err
+	}
+	if p.Cgroup, err = newCgroup("/proc", p.Limits); err == nil {
 		err = p.try()
+		p.Cgroup.remove()
+		p.Cgroup = nil
 	}
-	_ = os.RemoveAll(dir) // a temporary folder
-	if err != nil {
-		fail(err)
+	if err == nil {
+		return nil
 	}
-	os.Exit(0)
+	found.Cgroup = strings.ReplaceAll(err.Error(), "\n", "; ")
+	return p.try()
 }
 
 // try starts the launcher of a plan and returns why it failed.
 func (p *plan) try() error {
+	if err := p.store(); err != nil {
+		return err
+	}
 	cmd := p.process()
 	cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
@@ -106,6 +139,13 @@ func (k machine) gaps() (list []Gap) {
 	}
 	if !hasFilter {
 		add(WallSeccomp, "system calls are not filtered on this processor")
+	}
+	switch {
+	case k.cgroup == nil:
+	case k.namespaces != nil:
+		add(WallCgroup, "without namespaces, a command has no cgroup: the kernel does not bound the memory of all its processes together")
+	default:
+		add(WallCgroup, "no cgroup can be made here (%v): memory is watched ten times a second, which a command that hides its memory in the kernel can evade, and the kernel bounds no processes of the superuser; start the host by a unit of systemd (254 or newer) with Delegate=memory pids and DelegateSubgroup=host, as sentinel unit writes it, or as the superuser", k.cgroup)
 	}
 	if _, err := os.Stat("/proc/self/exe"); errors.Is(err, os.ErrNotExist) {
 		add(WallNamespaces, "/proc is not mounted: no command can be executed")

@@ -51,6 +51,12 @@ func start(p *plan) (*exec.Cmd, error) {
 	if p.Alone {
 		p.Caches = caches(existing(p.Hide))
 	}
+	if k.cgroup == nil {
+		var err error
+		if p.Cgroup, err = newCgroup("/proc", p.Limits); err != nil {
+			return nil, fmt.Errorf("confine: make a cgroup: %w", err)
+		}
+	}
 	p.Hide = append(p.Hide, credentials()...)
 	if p.Alone {
 		p.Hide = append(p.Hide, sockets(slices.Concat(p.Read, p.Write))...)
@@ -105,6 +111,12 @@ func (p *plan) execute(report *os.File) (int, status) {
 	// Nothing that this process inherited reaches the command.
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && err != unix.ENOSYS {
 		return refused(fmt.Errorf("close inherited files: %w", err))
+	}
+	if p.Cgroup != nil {
+		var err error
+		if p.events, err = p.Cgroup.enter(); err != nil {
+			return refused(fmt.Errorf("enter the cgroup: %w", err))
+		}
 	}
 	if p.Offline {
 		if err := p.forward(); err != nil {

@@ -34,6 +34,7 @@ func taking(t *testing.T, how, what string) confine.Command {
 // parent does not ask how: the kernel lets an ordinary user read nothing of such a process. So it is while threads of it compute.
 func TestLimitsAreItsOwn(t *testing.T) {
 	needNamespaces(t)
+	confine.WatchAlone(t)
 	t.Run("ended", func(t *testing.T) {
 		takeBeside(t, command(t, "(true & exec sleep 60) & touch begun; while ! [ -e taken ]; do sleep 0.02; done; sleep 1; echo fine"))
 	})
@@ -112,6 +113,7 @@ func needFiles(t *testing.T, n uint64) {
 // Limits hold for all processes of a command together.
 func TestLimitsOfTheWhole(t *testing.T) {
 	needNamespaces(t)
+	confine.WatchAlone(t)
 	t.Run("processes", func(t *testing.T) {
 		c := command(t, `i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done; sleep 600`)
 		c.Limits.Processes = 50

@@ -19,6 +19,7 @@ import (
 // long as it waits for the writer of a pipe.
 func TestOneMemoryCountsOnce(t *testing.T) {
 	needNamespaces(t)
+	confine.WatchAlone(t)
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
 		t.Skip("python3 is not on this machine") // its child shares its memory, as that of glibc does
 	}

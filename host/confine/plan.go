@@ -30,12 +30,23 @@ type plan struct {
 	Protect  []string  `json:"protect"`
 	Caches   []cache   `json:"caches"`
 	Limits   Limits    `json:"limits"`
-	Epoll    uint64    `json:"epoll"`    // watches of epoll that the command may have; 0 for no limit
-	User     uint64    `json:"user"`     // processes of the user before, which count for its limit where the process is not alone
-	Alone    bool      `json:"alone"`    // the process is the first of new namespaces
-	Offline  bool      `json:"offline"`  // one of them is a network namespace
-	Landlock int       `json:"landlock"` // version to use, 0 for none
-	Probe    bool      `json:"probe"`    // prepare everything and execute nothing
+	Cgroup   *cgroup   `json:"cgroup,omitempty"` // that the process enters; nil for none
+	Epoll    uint64    `json:"epoll"`            // watches of epoll that the command may have; 0 for no limit
+	User     uint64    `json:"user"`             // processes of the user before, which count for its limit where the process is not alone
+	Alone    bool      `json:"alone"`            // the process is the first of new namespaces
+	Offline  bool      `json:"offline"`          // one of them is a network namespace
+	Landlock int       `json:"landlock"`         // version to use, 0 for none
+	Probe    bool      `json:"probe"`            // prepare everything and execute nothing
+
+	events *os.File // of the cgroup, which the process has entered
+}
+
+// A cgroup bounds the memory and the processes of one command, as the kernel counts them.
+type cgroup struct {
+	Folders []string `json:"folders"` // in each hierarchy
+	Enter   string   `json:"enter"`   // name of the file by which one enters
+	Events  string   `json:"events"`  // file with the number of processes that the kernel has ended for memory
+	Memory  uint64   `json:"memory"`  // limit of the command
 }
 
 // A folderID is the identity of a folder.
@@ -86,7 +97,8 @@ type Launch struct {
 	stays bool   // the launcher stays while the command runs, and reports its end
 	lock  string // of the layers, empty if another command has them
 
-	processes uint64 // that the command was promised
+	processes uint64  // that the command was promised
+	cgroup    *cgroup // nil for none
 }
 
 // Close removes the files of the launch, and releases the layers for another one. What the
@@ -94,6 +106,8 @@ type Launch struct {
 func (l *Launch) Close() {
 	release(l.processes)
 	l.processes = 0
+	l.cgroup.remove()
+	l.cgroup = nil
 	if l.lock != "" {
 		_ = os.Remove(l.lock)
 	}
@@ -168,7 +182,7 @@ func (l *Launch) prepare(c *Command) (*exec.Cmd, error) {
 	}
 	p.Limits.Processes = l.processes
 	cmd, err := start(&p)
-	l.stays = p.Alone
+	l.stays, l.cgroup = p.Alone, p.Cgroup
 	return cmd, err
 }
 
@@ -250,6 +264,14 @@ func (p plan) mapped(f func(string) string) plan {
 		for i, text := range *list {
 			(*list)[i] = f(text)
 		}
+	}
+	if p.Cgroup != nil {
+		c := *p.Cgroup
+		c.Folders, c.Events = slices.Clone(c.Folders), f(c.Events)
+		for i, dir := range c.Folders {
+			c.Folders[i] = f(dir)
+		}
+		p.Cgroup = &c
 	}
 	p.Caches = slices.Clone(p.Caches)
 	for i, c := range p.Caches {

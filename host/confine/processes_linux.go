@@ -119,22 +119,8 @@ func processesOfUser(proc string, uid int) (n uint64) {
 // boundsOfCgroups returns the limits of the cgroup of this process and of those above it. The tasks of a cgroup
 // count for all above.
 func boundsOfCgroups(proc string) (list []bound) {
-	cgroups, err := os.ReadFile(proc + "/self/cgroup")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(cgroups)) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(f) != 3 {
-			continue
-		}
-		controller := "" // the one hierarchy of version 2
-		if f[0] != "0" {
-			if controller = "pids"; !strings.Contains(","+f[1]+",", ","+controller+",") {
-				continue
-			}
-		}
-		mount, dir := cgroupFolder(proc, controller, f[2])
+	for _, controller := range []string{"", "pids"} {
+		mount, dir := ownCgroup(proc, controller)
 		for dir != "" {
 			if b, ok := boundOfCgroup(dir); ok {
 				list = append(list, b)
@@ -146,6 +132,22 @@ func boundsOfCgroups(proc string) (list []bound) {
 		}
 	}
 	return list
+}
+
+// ownCgroup returns the folder of the cgroup of this process and the mount point above it, "" for none. controller
+// is empty for the one hierarchy of version 2.
+func ownCgroup(proc, controller string) (mount, dir string) {
+	cgroups, err := os.ReadFile(proc + "/self/cgroup")
+	if err != nil {
+		return "", ""
+	}
+	for line := range strings.Lines(string(cgroups)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(f) == 3 && (f[0] == "0") == (controller == "") && strings.Contains(","+f[1]+",", ","+controller+",") {
+			return cgroupFolder(proc, controller, f[2])
+		}
+	}
+	return "", ""
 }
 
 // boundOfCgroup returns the limit of a cgroup. Some have none, such as the root of all.

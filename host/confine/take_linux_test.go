@@ -414,6 +414,34 @@ func take(what string) {
 		fmt.Println("written", n)
 		time.Sleep(time.Minute)
 		runtime.KeepAlive(l)
+	case "executed":
+		for range parts {
+			executeMemory(length/parts, fail)
+		}
+	case "ending":
+		for range 4 {
+			children(1, "busy")
+		}
+		children(10, "ending one")
+	case "ending one":
+		fillSocketsAndEnd(fail)
+	case "busy":
+		compute()
+	case "folios in pipes":
+		keepFolios(length/(1<<20), fail)
+	case "processes":
+		n := 0
+		for ; ; n++ {
+			if pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); errno != 0 {
+				break
+			} else if pid == 0 {
+				for {
+					syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+				}
+			}
+		}
+		fmt.Println(n)
+		os.Exit(0)
 	case "many sockets":
 		children(20, "sockets of one")
 	case "sockets of one":

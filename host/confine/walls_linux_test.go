@@ -665,7 +665,7 @@ func TestDialOffline(t *testing.T) {
 func TestRequire(t *testing.T) {
 	confine.Lower(t, false, 0)
 	c := command(t, "echo executed")
-	for _, wall := range []string{confine.WallNamespaces, confine.WallLandlock} {
+	for _, wall := range []string{confine.WallNamespaces, confine.WallLandlock, confine.WallCgroup} {
 		c.Require = []string{wall}
 		if r, err := runner(t).Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), wall) {
 			t.Errorf("%s: %+v %v", wall, r, err)

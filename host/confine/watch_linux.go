@@ -136,6 +136,7 @@ type watcher struct {
 	folders  []string // that the command writes
 	begun    beginning
 	exceeded chan string // the limit
+	events   *os.File    // of the cgroup of the command, which bounds its memory; nil for none
 	closer   *closerLook // that goes on; nil for none
 	next     time.Time   // of a closer look at memory without a ground
 
@@ -196,6 +197,8 @@ func (w *watcher) exceeds(due time.Time) string {
 		sessions[process.session] = true
 	}
 	switch {
+	case w.events != nil && hasEndedProcesses(w.events):
+		return memoryExceeded(w.limits.Memory)
 	case threads > w.limits.Processes:
 		return fmt.Sprintf("it has more than %d processes and threads", w.limits.Processes)
 	case len(sessions) > maxSessions:
@@ -219,6 +222,9 @@ func (w *watcher) exceeds(due time.Time) string {
 	if most := w.closer.mayWait.Load(); most > 0 && w.waited() > time.Duration(most) {
 		memory += grown(w.begun.memory.shared, now.shared)
 	}
+	if w.events != nil {
+		memory = 0 // the kernel counts it
+	}
 	rest := pause
 	if memory > w.limits.Memory {
 		rest = longestLook - time.Since(due)
@@ -230,7 +236,7 @@ func (w *watcher) exceeds(due time.Time) string {
 	case <-time.After(rest):
 	}
 	if memory > w.limits.Memory {
-		return fmt.Sprintf("its processes have more than %s of memory", size(w.limits.Memory))
+		return memoryExceeded(w.limits.Memory)
 	}
 	return ""
 }
@@ -265,7 +271,7 @@ func (w *watcher) looksCloser(list []process, private uint64, now machineMemory)
 			return exceeded
 		}
 	}
-	if exceeded := w.exceedsTransport(list, now); exceeded != "" {
+	if exceeded := w.exceedsTransport(list, now); exceeded != "" || w.events != nil {
 		return exceeded
 	}
 	shared := grown(before.shared, now.shared)
@@ -277,16 +283,21 @@ func (w *watcher) looksCloser(list []process, private uint64, now machineMemory)
 	memory := w.exactMemory(list, grown(before.anonymous, now.anonymous), shared)
 	w.next = time.Now().Add(20 * time.Since(began))
 	if memory > limit {
-		return fmt.Sprintf("its processes have more than %s of memory", size(limit))
+		return memoryExceeded(limit)
 	}
 	return ""
+}
+
+// memoryExceeded returns the limit of memory in words.
+func memoryExceeded(limit uint64) string {
+	return fmt.Sprintf("its processes have more than %s of memory", size(limit))
 }
 
 // exceedsKernel returns the limit that a command exceeds by what the kernel has for it. That the
 // machine has many sockets, or a large kernel, is a ground to look, since other programs may have
 // them.
 func (w *watcher) exceedsKernel(list []process, now machineMemory) string {
-	large := grown(w.begun.memory.kernel, grown(freeOfProcessors(), now.kernel)) > w.limits.Memory
+	large := w.events == nil && grown(w.begun.memory.kernel, grown(freeOfProcessors(), now.kernel)) > w.limits.Memory
 	if !large && grown(w.begun.memory.sockets, now.sockets) <= maxSockets {
 		return ""
 	}
