@@ -143,6 +143,39 @@ func TestPausesOfPersonsStay(t *testing.T) {
 	must(command.ByUser, "sentinel/stop", top)
 }
 
+// TestRestartsKeepPausesOfPersons: with the policy restart an agent begins no run in the place of one that a person
+// paused, by a start, a retry or a fork of an earlier one; that run stays, and a person replaces it.
+func TestRestartsKeepPausesOfPersons(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "rs", "concurrency": "restart", "inputs": {"end": {"default": true}}, "steps": [
+		{"type": "condition", "check": "!$end", "then": [{"type": "wait", "durationMs": 3600000}]}]}}`, nil)
+	start := func(last bool) sentinels.RunID {
+		t.Helper()
+		var made struct{ Run sentinels.RunID }
+		must(t, h, "sentinel/start", map[string]any{"sentinelId": "rs", "inputs": map[string]any{"end": last}}, &made)
+		return made.Run
+	}
+	ended := start(true)
+	if res, err := h.Runtime().Wait(t.Context(), ended); err != nil || res.Status != sentinels.StatusCompleted {
+		t.Fatalf("%+v %v", res, err)
+	}
+	paused := start(false)
+	must(t, h, "sentinel/pause", map[string]any{"run": paused}, nil)
+	for name, params := range map[string]map[string]any{
+		"sentinel/start": {"sentinelId": "rs"}, "sentinel/retry": {"run": ended}, "sentinel/fork": {"run": ended, "iteration": 1},
+	} {
+		if err := callBy(t, h, command.ByAgent, name, params); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%s by an agent: %v", name, err)
+		}
+	}
+	if info, err := h.Runtime().Status(paused); err != nil || info.PausedBy() != string(command.ByUser) {
+		t.Errorf("%+v %v", info, err)
+	}
+	if res, err := h.Runtime().Wait(t.Context(), start(true)); err != nil || res.Status != sentinels.StatusCompleted {
+		t.Errorf("by a person: %+v %v", res, err)
+	}
+}
+
 // startTree starts a run with a child that executes a step, and returns both when the child has begun.
 func startTree(t *testing.T, h *host.Host, step string) (top, kid sentinels.RunID) {
 	t.Helper()

@@ -37,6 +37,8 @@ type ForkOptions struct {
 	// Force begins the run beside active ones. Default: while other runs of the sentinel are active,
 	// the concurrency of the definition that it begins with holds, as Overlap of [StartOptions].
 	Force bool
+	// Over is as in [StartOptions].
+	Over func(Info) error
 	// AskAgain says that approvals of the other run do not count: the fork does not begin behind
 	// one, because what was approved was the other run. Default false.
 	AskAgain bool

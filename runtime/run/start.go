@@ -58,4 +58,6 @@ type StartOptions struct {
 	// Durable returns once the start is on the disk, for a caller who is told about the run. Default: once it is
 	// queued for its commit, which takes 50 ms at most; a crash before loses the run.
 	Durable bool
+	// Over refuses the start, with its error, if it would stop that run by Overlap. Default nil: it stops every one.
+	Over func(Info) error
 }

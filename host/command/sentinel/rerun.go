@@ -173,7 +173,7 @@ func (f family) rerun(ctx context.Context, call *command.Call, in targetIn, opt 
 		}
 	}
 	opt.By, opt.AskAgain, opt.Within = string(call.By), call.By != command.ByUser, call.Bound()
-	opt.Key = call.Key
+	opt.Key, opt.Over = call.Key, func(r runtime.RunInfo) error { return f.mayStop(call, r) }
 	if call.ForAgent() {
 		opt.As = call.Who() // else the steps of the fork would be those of the starter of the other run
 	}

@@ -128,6 +128,7 @@ func (f family) begin(ctx context.Context, call *command.Call, in startIn, child
 		if opt.Overlap = def.Concurrency; in.Force {
 			opt.Overlap = ""
 		}
+		opt.Over = func(r runtime.RunInfo) error { return f.mayStop(call, r) }
 	}
 	if err := in.allowed(call, def.ID); err != nil {
 		return runOut{}, err

@@ -57,16 +57,21 @@ func (f family) stop(ctx context.Context, call *command.Call, in targetIn) (runt
 	if info.ID == call.Run {
 		return info, &abi.Error{Code: abi.Conflict, Message: "stop: a run cannot wait for its own end", Hint: "let the step fail, or end the loop by its condition"}
 	}
-	if err := f.keepsGatesAround(call, info, true, func(r runtime.RunInfo) bool { return executesFor(call, r) }); err != nil {
-		return info, err
-	}
-	if err := f.notHeldBack(call, info, false); err != nil {
+	if err := f.mayStop(call, info); err != nil {
 		return info, err
 	}
 	if err := f.rt.StopWith(ctx, info.ID, runtime.StopOptions{By: steeredBy(call), Over: !call.Bounded()}); err != nil {
 		return info, err
 	}
 	return f.rt.Status(info.ID)
+}
+
+// mayStop returns the error of a call that stops a run, also to begin another one in its place.
+func (f family) mayStop(call *command.Call, info runtime.RunInfo) error {
+	if err := f.keepsGatesAround(call, info, true, func(r runtime.RunInfo) bool { return executesFor(call, r) }); err != nil {
+		return err
+	}
+	return f.notHeldBack(call, info, false)
 }
 
 type pauseIn struct {

@@ -93,7 +93,7 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		return "", err
 	}
 	if start.Durable = opt.Durable; !opt.Force {
-		start.Overlap = next.def.Concurrency
+		start.Overlap, start.Over = next.def.Concurrency, opt.Over
 	}
 	return ex.startForCaller(ctx, next.def, start)
 }

@@ -183,6 +183,9 @@ func (ex *Executor) startRun(ctx context.Context, def *sentinels.Definition, opt
 	}
 	if opt.parent == nil {
 		begin.Root = id
+		if err := ex.mayStopBefore(begin, id, opt.Over); err != nil {
+			return "", err
+		}
 	}
 	r := ex.newRun(id, begin, def, begin.Hash, opt.parent, 0)
 	r.expect(canonical)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -25,11 +26,12 @@ func waitsForTurn(policy sentinels.Overlap) bool {
 	return policy == sentinels.OverlapQueue || policy == sentinels.OverlapRestart
 }
 
-// runsBefore returns the active runs of the sentinel that began before r, the oldest first. The
-// caller holds ex.mu.
-func (ex *Executor) runsBefore(r *liveRun) (list []*liveRun) {
+// runsBefore returns the active runs of a sentinel that began before one of its runs, the oldest first.
+func (ex *Executor) runsBefore(of sentinels.ID, id sentinels.RunID) (list []*liveRun) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
 	for _, other := range ex.runs {
-		if other.parent == nil && other.begin.Sentinel == r.begin.Sentinel && other.id < r.id { // ids are ordered by time
+		if other.parent == nil && other.begin.Sentinel == of && other.id < id { // ids are ordered by time
 			list = append(list, other)
 		}
 	}
@@ -92,11 +94,25 @@ func (ex *Executor) dropTurn(r *liveRun) {
 // stopBefore stops the runs of the sentinel that began before r, for the policy restart. Those that
 // begin meanwhile come behind r.
 func (r *liveRun) stopBefore() error {
-	r.ex.mu.Lock()
-	before := r.ex.runsBefore(r)
-	r.ex.mu.Unlock()
-	for _, other := range before {
+	for _, other := range r.ex.runsBefore(r.begin.Sentinel, r.id) {
 		if err := r.ex.StopRun(r.ctx, other.id, run.StopOptions{}); err != nil && abi.CodeOf(err) != abi.Conflict && abi.CodeOf(err) != abi.NotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayStopBefore returns the error of over for one of the runs that a new run would stop by the policy restart.
+func (ex *Executor) mayStopBefore(begin *journal.RunStartBody, id sentinels.RunID, over func(run.Info) error) error {
+	if over == nil || begin.Overlap != sentinels.OverlapRestart {
+		return nil
+	}
+	for _, other := range ex.runsBefore(begin.Sentinel, id) {
+		info, err := ex.Status(other.id)
+		if err == nil && !info.Status.Final() {
+			err = over(info)
+		}
+		if err != nil && abi.CodeOf(err) != abi.NotFound {
 			return err
 		}
 	}
