@@ -369,6 +369,83 @@ func TestRerunsOfAgentsAreWhatAPersonDecided(t *testing.T) {
 	}
 }
 
+// TestRerunsBehindStepsOfAgents: an agent that has taken back its change of a run, or of the sentinel, does not have the rest
+// of the run executed as a person's: its steps may have set the variables.
+func TestRerunsBehindStepsOfAgents(t *testing.T) {
+	home := t.TempDir()
+	env := map[string]string{"SENTINEL_SECRET_KEY": "hush-hush-hush", "HOME": home, "XDG_CONFIG_HOME": home, "PATH": os.Getenv("PATH")}
+	opt := host.Options{Workspace: t.TempDir(), Getenv: func(name string) string { return env[name] }}
+	if err := secret.NewAllowed(config.Path(opt.Getenv), filepath.Join(opt.Workspace, ".sentinel"), nil).Set(t.Context(), "KEY", []string{"x-false", "x-true"}, true); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, opt)
+	for _, ofSentinel := range []bool{false, true} {
+		id := fmt.Sprintf("x-%t", ofSentinel)
+		must(t, h, "sentinel/create", `{"definition": {"id": "`+id+`", "safety": {"maxIterations": 9}, "loop": {"type": "until", "check": "$iteration >= 3"}, "variables": {"target": "good"}, "steps": [
+			{"type": "watch", "event": "go:x"}, {"id": "deploy", "type": "shell", "command": "echo $target with ${#KEY}", "env": {"KEY": {"secret": "KEY"}}}]}}`, nil)
+		var made struct{ Run sentinels.RunID }
+		must(t, h, "sentinel/start", map[string]any{"sentinelId": id}, &made)
+		run := made.Run
+		iteration := func(n int) {
+			t.Helper()
+			for t.Context().Err() == nil {
+				info, err := h.Runtime().Status(run)
+				if err != nil || info.Status.Final() {
+					t.Fatalf("%+v %v", info, err)
+				}
+				if info.Iteration == n {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		target := string(run)
+		if ofSentinel {
+			target = id
+		}
+		by := func(name string, params map[string]any) {
+			t.Helper()
+			params["sentinelId"] = target
+			if err := callBy(t, h, command.ByAgent, name, params); err != nil {
+				t.Fatal(err)
+			}
+		}
+		iteration(1)
+		by("sentinel/step/update", map[string]any{"address": "deploy", "params": map[string]any{"condition": "$iteration > 100"}})
+		by("sentinel/step/add", map[string]any{"step": map[string]any{"type": "set", "values": map[string]any{"target": "evil"}}})
+		must(t, h, "events/emit", `{"event": "go:x"}`, nil)
+		iteration(2)
+		if ofSentinel {
+			by("sentinel/rollback", map[string]any{"to": 1})
+		} else {
+			by("sentinel/step/remove", map[string]any{"index": 2})
+			by("sentinel/step/update", map[string]any{"address": "deploy", "params": map[string]any{"condition": nil}})
+		}
+		must(t, h, "events/emit", `{"event": "go:x"}`, nil)
+		iteration(3)
+		must(t, h, "events/emit", `{"event": "go:x"}`, nil)
+		if res, err := h.Runtime().Wait(t.Context(), run); err != nil || res.Status != sentinels.StatusFailed {
+			t.Fatalf("%s: the run: %+v %v", id, res, err)
+		}
+		for _, revision := range []any{nil, 1, "latest"} {
+			params := map[string]any{"run": run, "iteration": 3, "from": "deploy"}
+			if revision != nil {
+				params["withRevision"] = revision
+			}
+			out, err := held(t, h, opt.Workspace, "sentinel/retry", params)
+			if err == nil {
+				err = json.Unmarshal([]byte(out), &made)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res, err := h.Runtime().Wait(t.Context(), made.Run); err != nil || res.Status != sentinels.StatusFailed {
+				t.Errorf("%s with revision %v: %+v %v", id, revision, res, err)
+			}
+		}
+	}
+}
+
 // TestApprovalBeforeAForkCounts: an approval that a fork of a person uses is not used by a fork of that fork, also if a
 // later step of it was approved too.
 func TestApprovalBeforeAForkCounts(t *testing.T) {
@@ -757,6 +834,113 @@ func TestQuestionsShowStepsOfAgents(t *testing.T) {
 	}
 	if got := origin(); got != "after steps of agent:ci in revision 2 of build" {
 		t.Errorf("after an edit of an agent: %q", got)
+	}
+}
+
+// TestQuestionsShowEditsOfChildren: a question of a run shows what an agent changed in the run of a child before.
+func TestQuestionsShowEditsOfChildren(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "build", "safety": {"maxIterations": 9}, "loop": {"type": "until", "check": "$iteration >= 2"}, "steps": [
+		{"type": "set", "values": {"out": "good"}}, {"type": "condition", "check": "$iteration == 1", "then": [{"type": "approve", "prompt": "Once more?"}]}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "release", "steps": [
+		{"type": "sentinel", "definition": {"$ref": "build"}, "outputTo": "b"}, {"id": "gate", "type": "approve", "prompt": "Release?"}]}}`, nil)
+	var made struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/start", `{"sentinelId": "release"}`, &made)
+	child := sentinels.RunID("")
+	for child == "" && t.Context().Err() == nil {
+		runs, err := h.Runtime().Runs(runtime.RunFilter{Parent: made.Run})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runs {
+			child = r.ID
+		}
+		time.Sleep(time.Millisecond)
+	}
+	question := asked(t, h, child, "").Question
+	if _, err := held(t, h, t.TempDir(), "sentinel/step/update", map[string]any{"sentinelId": child, "index": 0, "step": map[string]any{"type": "set", "values": map[string]any{"out": "evil"}}}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, h, "sentinel/decide", map[string]any{"run": child, "question": question, "verdict": "approve"}, nil)
+	q := asked(t, h, made.Run, "")
+	if q.Origin != fmt.Sprintf("after what agent:ci gave run %s of build", child) || q.OriginBy != "agent:ci" {
+		t.Errorf("origin %q by %q", q.Origin, q.OriginBy)
+	}
+	if lines := linesOfQuestion(t, h, made.Run); !strings.Contains(lines, fmt.Sprintf("in run %s of build:", child)) || !strings.Contains(lines, "evil") {
+		t.Errorf("lines %q", lines)
+	}
+}
+
+// TestQuestionsShowWhatWasTakenBack: the variables of a step that an agent added stay when it takes the step back, so the
+// questions of later iterations show the step, also when a person has accepted the sentinel without it, and those of a retry behind it.
+func TestQuestionsShowWhatWasTakenBack(t *testing.T) {
+	h := open(t, host.Options{})
+	for _, ofSentinel := range []bool{false, true} {
+		id := fmt.Sprintf("loop-%t", ofSentinel)
+		must(t, h, "sentinel/create", `{"definition": {"id": "`+id+`", "safety": {"maxIterations": 9}, "loop": {"type": "until", "check": "$iteration >= 4"}, "variables": {"out": "good"}, "steps": [{"type": "approve", "prompt": "Deploy?"}]}}`, nil)
+		var made struct{ Run sentinels.RunID }
+		must(t, h, "sentinel/start", map[string]any{"sentinelId": id}, &made)
+		target, undo, params := string(made.Run), "sentinel/step/remove", map[string]any{"index": 1}
+		if ofSentinel {
+			target, undo, params = id, "sentinel/rollback", map[string]any{"to": 1}
+		}
+		by := func(name string, params map[string]any) {
+			t.Helper()
+			params["sentinelId"] = target
+			if _, err := held(t, h, t.TempDir(), name, params); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := func(before string) string {
+			t.Helper()
+			must(t, h, "sentinel/decide", map[string]any{"run": made.Run, "question": before, "verdict": "approve"}, nil)
+			return asked(t, h, made.Run, before).Question
+		}
+		question := asked(t, h, made.Run, "").Question
+		by("sentinel/step/add", map[string]any{"step": map[string]any{"type": "set", "values": map[string]any{"out": "evil"}}})
+		question = next(question)
+		by(undo, params)
+		question = next(question)
+		if ofSentinel {
+			must(t, h, "sentinel/accept", map[string]any{"sentinelId": id, "revision": 3}, nil)
+		}
+		question = next(question)
+		shows := func(run sentinels.RunID) {
+			t.Helper()
+			if q := asked(t, h, run, ""); !strings.Contains(q.Origin, "agent:ci") || q.OriginBy != "agent:ci" {
+				t.Errorf("%s: origin %q by %q", id, q.Origin, q.OriginBy)
+			}
+			if lines := linesOfQuestion(t, h, run); !strings.Contains(lines, "evil") {
+				t.Errorf("%s: lines %q", id, lines)
+			}
+		}
+		shows(made.Run)
+		must(t, h, "sentinel/retry", map[string]any{"run": made.Run, "iteration": 3, "from": 0}, &made)
+		shows(made.Run)
+	}
+}
+
+// TestQuestionsShowEventsWaitedFor: so does the question of a run of which a step has waited for an event of an agent; those of
+// its later iterations name the agent.
+func TestQuestionsShowEventsWaitedFor(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "deploy", "safety": {"maxIterations": 9}, "loop": {"type": "until", "check": "$iteration >= 2"}, "steps": [
+		{"type": "condition", "check": "$iteration == 1", "then": [{"type": "watch", "event": "ready:x", "outputTo": "e"}]}, {"type": "approve", "prompt": "Deploy?"}]}}`, nil)
+	var made struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/start", `{"sentinelId": "deploy"}`, &made)
+	if err := callBy(t, h, command.ByAgent, "events/emit", map[string]any{"event": "ready:x", "data": map[string]any{"target": "evil.example"}}); err != nil {
+		t.Fatal(err)
+	}
+	q := asked(t, h, made.Run, "")
+	if q.Origin != `event "ready:x" from agent:ci` || q.OriginBy != "agent:ci" {
+		t.Errorf("origin %q by %q", q.Origin, q.OriginBy)
+	}
+	if lines := linesOfQuestion(t, h, made.Run); !strings.HasPrefix(lines, `event "ready:x", given by agent:ci: {`) || !strings.Contains(lines, `"target":"evil.example"`) {
+		t.Errorf("lines %q", lines)
+	}
+	must(t, h, "sentinel/decide", map[string]any{"run": made.Run, "question": q.Question, "verdict": "approve"}, nil)
+	if q := asked(t, h, made.Run, q.Question); q.Origin != "after events of agent:ci" || q.OriginBy != "agent:ci" {
+		t.Errorf("the next iteration: origin %q by %q", q.Origin, q.OriginBy)
 	}
 }
 

@@ -170,14 +170,15 @@ func (rt *Runtime) RunDefinition(id sentinels.RunID) (RunVersion, error) {
 	return rt.exec.RunDefinition(id)
 }
 
-// AgentChanges returns what agents and models have changed in the definitions of a run and of those above it, by forks
-// and by edits of runs, as unified differences without secrets; "" for nothing. Those of one run are at most 64 KiB: a
-// fork or edit by which they would exceed that is refused. Revisions of stored sentinels are not among them.
+// AgentChanges returns what agents and models have changed in the definitions of a run, of those above it and of others of
+// their tree, by forks, by edits of runs and by revisions that an iteration used, also where they took it back, as unified differences
+// without secrets; "" for nothing. Forks and edits of one run are at most 64 KiB: one by which they would exceed that is refused.
 func (rt *Runtime) AgentChanges(id sentinels.RunID) (string, error) { return rt.exec.AgentChanges(id) }
 
-// GivenInputs returns the inputs of a run and of those above it that an agent or a model gave, its own first, those of a
-// run in the order of their names and then its events of agents and models: a person who decides about the run decides about what those above it do next. With more
-// than 64 KiB of names and values in one of these runs, no approval is asked for: the step fails with limit.
+// GivenInputs returns the inputs of a run, of those above it and of others of their tree that an agent or a model gave, its own
+// first, those of a run in the order of their names and then its events of agents and models: a person who decides about the
+// run decides about what those above it do next. With more than 64 KiB of names and values in the run or one above it, no approval is asked for: the
+// step fails with limit. Of the events that steps have waited for, that much is kept of each run, the newest.
 func (rt *Runtime) GivenInputs(id sentinels.RunID) ([]GivenInput, error) {
 	return rt.exec.GivenInputs(id)
 }

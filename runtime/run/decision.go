@@ -31,7 +31,7 @@ type PendingDecision struct {
 	// run that a person or a trigger started by itself.
 	Origin string `json:"origin,omitempty"`
 	// OriginBy is the agent for which the event was emitted that the run or one above it handles, or that started one of
-	// them or gave it inputs; or "model". Empty for any other run.
+	// them or gave it inputs, or that gave something to another run of its tree; or "model". Empty for any other run.
 	OriginBy string `json:"originBy,omitempty"`
 }
 
@@ -83,9 +83,11 @@ type Decision struct {
 	Result   json.RawMessage // with skip: result of the call that is skipped
 }
 
-// A GivenInput is an input of a run, or of one above it, that an agent or a model gave, or the event that the run handles.
+// A GivenInput is an input of a run, or of another one of its tree, that an agent or a model gave, or an event that the run
+// handles or that a step of it waited for.
 type GivenInput struct {
-	Run   Info // that has the input
+	Run   Info   // that has the input
+	Of    string // the same in words; empty for the run that was asked for
 	Name  string
 	Event bool            // Value is the event, and Name its type
 	By    string          // agent:NAME, or model

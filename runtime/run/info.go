@@ -72,6 +72,9 @@ type Info struct {
 	// ApprovedBy is who approved a step of the run last, or of the run that it is a fork of, before the place of the
 	// fork; empty if there is no approval.
 	ApprovedBy string `json:"approvedBy,omitempty"`
+	// GivenBy are the agents and models that gave the run, after its start, steps or an event that no person had accepted:
+	// by an edit, by a revision that an iteration used, or to a step that waited for the event or an iteration that handled it.
+	GivenBy []string `json:"givenBy,omitempty"`
 
 	Retries  []RetryWait `json:"retries,omitempty"`  // steps of an active run that wait for their next attempt
 	Queued   []QueueWait `json:"queued,omitempty"`   // what waits at a limit of what may execute at once

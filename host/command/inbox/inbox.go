@@ -26,10 +26,10 @@ type Options struct {
 	// Runs lists the runs that are not over.
 	Runs    func() ([]runtime.RunInfo, error)
 	Tickets *ticket.Service
-	// AgentChanges returns what agents and models have changed in the definitions of a run and of those above it, as
+	// AgentChanges returns what agents and models have changed in the definitions of a run and of others of its tree, as
 	// unified differences.
 	AgentChanges func(sentinels.RunID) (string, error)
-	// GivenInputs returns the inputs of a run and of those above it that an agent or model gave.
+	// GivenInputs returns the inputs and events that an agent or model gave to a run and to others of its tree.
 	GivenInputs func(sentinels.RunID) ([]runtime.GivenInput, error)
 	// Definitions lists those that wait to be accepted.
 	Definitions func(context.Context) ([]Definition, error)
@@ -89,7 +89,7 @@ type Entry struct {
 	State    string    `json:"state,omitempty" jsonschema:"of a ticket"`
 	Sentinel string    `json:"sentinelId,omitempty"`
 
-	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a run: the inputs and event that an agent or model gave, and of a fork in which one changed steps the difference to the other run"`
+	Lines []string       `json:"lines,omitempty" jsonschema:"of a ticket whose criteria wait for an approval: all shell lines and requests that a release lets checks execute; of a definition: its difference to the newest revision without a bound; of a run: the inputs and events that agents and models gave to it and to others of its tree, and what they changed in their definitions"`
 	Pin   map[string]any `json:"pin,omitempty" jsonschema:"parameters of the command that make it fail if the ticket, the definition, or the question of the run, is no longer what is shown here"`
 
 	others     bool                     // caused by an agent or a model, By: after those of persons, however many there are
@@ -200,7 +200,12 @@ func (f family) runs() ([]Entry, error) {
 	}
 	var list []Entry
 	for _, r := range runs {
-		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide", others: r.By != "", By: r.By}
+		by := r.By
+		if by == "" && len(r.GivenBy) > 0 { // also since it asks
+			by = r.GivenBy[0]
+		}
+		entry := Entry{ID: string(r.ID), Subject: r.Name, Sentinel: string(r.Sentinel), Command: "sentinel/decide"}
+		entry.difference = func() ([]string, error) { return f.ofOthers(r.ID) }
 		for _, d := range r.Decisions {
 			entry.Pin = nil
 			if d.Question != "" {
@@ -208,19 +213,16 @@ func (f family) runs() ([]Entry, error) {
 			}
 			entry.Call, entry.Kind, entry.Since, entry.Prompt, entry.Choices = d.Call, string(d.Kind), d.Since.UTC(), d.Prompt, d.Choices
 			entry.Origin, entry.CallKind, entry.Deadline = d.Origin, d.CallKind, d.Deadline
-			entry.By = cmp.Or(r.By, d.OriginBy)
+			entry.By = cmp.Or(r.By, d.OriginBy, by)
 			entry.others = entry.By != ""
 			asked := entry
-			if r.RetryOf != "" || r.Edit != 0 || r.Parent != "" || entry.By != "" {
-				asked.difference = func() ([]string, error) { return f.ofOthers(r.ID) }
-			}
 			if d.Expired(time.Now()) {
 				asked.Expired, asked.Pin, asked.Choices, asked.Command = true, nil, []string{"resume"}, "sentinel/resume"
 			}
 			list = append(list, asked)
 		}
 		if r.Status == sentinels.StatusPaused && r.Limit != "" {
-			entry.Origin, entry.CallKind, entry.Deadline, entry.By, entry.others = "", "", time.Time{}, r.By, r.By != ""
+			entry.Origin, entry.CallKind, entry.Deadline, entry.By, entry.others = "", "", time.Time{}, by, by != ""
 			entry.Call, entry.Pin, entry.Kind, entry.Since, entry.Prompt = "", nil, kindLimit, r.UpdatedAt.UTC(), "the run reached its limit "+r.Limit
 			entry.Choices, entry.Command = []string{"resume"}, "sentinel/resume"
 			list = append(list, entry)
@@ -229,7 +231,7 @@ func (f family) runs() ([]Entry, error) {
 	return list, nil
 }
 
-// ofOthers returns what an agent or model made of a run and those above it: the inputs that it gave, and its changes.
+// ofOthers returns what agents and models made of a run and of others of its tree: the inputs and events that they gave, and their changes.
 func (f family) ofOthers(run sentinels.RunID) (lines []string, err error) {
 	inputs, err := f.opt.GivenInputs(run)
 	if err != nil {
@@ -240,8 +242,8 @@ func (f family) ofOthers(run sentinels.RunID) (lines []string, err error) {
 		if in.Event {
 			kind = "event"
 		}
-		if in.Run.ID != run {
-			of = fmt.Sprintf(" of run %s of %s, above this one", in.Run.ID, in.Run.Sentinel)
+		if in.Of != "" {
+			of = " of " + in.Of
 		}
 		// The value of a run that asks for an approval is whole: it is not longer than the excerpt may be.
 		lines = append(lines, strings.Split(fmt.Sprintf("%s %q%s, given by %s: %s", kind, in.Name, of, in.By, command.Excerpt(string(in.Value))), "\n")...)

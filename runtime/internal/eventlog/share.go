@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -32,6 +33,18 @@ func shareOf(e *sentinels.Event) string {
 		return "sentinel/" + e.Path[0]
 	}
 	return e.Source
+}
+
+// GivenBy returns the agent or model for which an event was emitted, or one of those that a debounce joined with it.
+func GivenBy(e *sentinels.Event) string {
+	if e == nil {
+		return ""
+	}
+	by := e.By
+	for _, other := range e.Batch {
+		by = cmp.Or(by, other.By)
+	}
+	return by
 }
 
 // Cause returns the agent or model that alone is behind an event, or behind all those of a debounce; "" for nil.

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -78,8 +79,11 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	again := r.pending[name] != nil
 	r.mu.Unlock()
 	var others []string // what is behind the run besides its own start
+	what.OriginBy = r.originBy()
 	if what.Kind == run.DecisionApproval {
-		others = r.ex.stepsOfAgents(r.begin.Root, r.id, r.begin.As)
+		by := ""
+		others, by = r.ex.elsewhere(r.summary())
+		what.OriginBy = cmp.Or(what.OriginBy, by)
 		if err := r.ex.checkInputs(r.id); err != nil {
 			return nil, err
 		}
@@ -89,12 +93,11 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 		}
 		defer leave()
 	}
-	what.OriginBy = r.originBy()
 	r.mu.Lock()
 	what.Prompt, what.CallKind = r.ex.svc.Redact.Text(what.Prompt), r.ex.svc.Redact.Text(what.CallKind)
 	what.Question = questionOf(r.id, r.folded.Iteration, attempt, name, what)
 	what.Call, what.Choices, what.Since = name, what.Kind.Choices(), time.Now().UTC()
-	what.Origin = r.ex.svc.Redact.Text(originOf(r.begin, r.folded.Event, r.maker, others))
+	what.Origin = r.ex.svc.Redact.Text(originOf(r.begin, r.folded.Event, r.maker, r.folded.Given, others))
 	q := r.pending[name] // of the last process: its decision may be under way
 	if q != nil && q.Question == what.Question {
 		what.Since = q.Since

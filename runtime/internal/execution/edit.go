@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sentinel-runtime/sentinel/runtime/internal/definition"
@@ -42,7 +43,7 @@ func (ex *Executor) EditRun(ctx context.Context, id sentinels.RunID, opt run.Edi
 
 // edit applies fn to base and returns the edited definition with its record, and the limits that an agent or a
 // model raises in a run for a person: they stay as they are, see [Executor.keepLimits].
-func (ex *Executor) edit(ctx context.Context, id sentinels.RunID, begin *journal.RunStartBody, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (next definitionVersion, raised []string, rec *journal.Record, err error) {
+func (ex *Executor) edit(id sentinels.RunID, begin *journal.RunStartBody, given []journal.Given, base definitionVersion, number int, opt run.EditOptions, fn func(*sentinels.Definition) (*sentinels.Definition, error)) (next definitionVersion, raised []string, rec *journal.Record, err error) {
 	// Apply checks against the current step types; those that the run began with may be
 	// older.
 	def, err := ex.opt.Definitions.Apply(base.def, fn)
@@ -69,17 +70,16 @@ func (ex *Executor) edit(ctx context.Context, id sentinels.RunID, begin *journal
 		return next, nil, nil, failure.New(abi.Limit, "edit run %s: the definition has %d bytes, more than %d", id, len(canonical), sentinels.MaxBytes)
 	}
 	next = definitionVersion{def, def.Hash(), base.revision, number, ex.both(opt.Within, base.within), base.maker}
+	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Hash: next.hash}
 	if opt.Within != nil {
 		next.maker = cmp.Or(revision.AgentOf(opt.By), next.maker)
-		start, err := ex.committedStart(ctx, id)
-		if err == nil {
-			err = checkChanges("edit", id, ex.changes(start, next))
-		}
-		if err != nil {
+		edit.By = cmp.Or(revision.AgentOf(opt.By), "model")
+		edit.Changes = ex.svc.Redact.Text(sentinels.DiffText(base.def, def, fmt.Sprintf("before edit %d", number), fmt.Sprintf("edit %d", number)))
+		if err := checkChanges("edit", id, given, edit.Changes); err != nil {
 			return next, nil, nil, err
 		}
 	}
-	edit := &journal.Edit{Number: number, Revision: base.revision, Within: next.within, Maker: next.maker, Hash: next.hash}
+	edit.Maker = next.maker
 	body := &journal.SignalBody{Type: signalEdit, By: opt.By, Comment: opt.Note, Edit: edit}
 	edit.Definition, err = ex.svc.Values.Definition(canonical)
 	return next, raised, &journal.Record{Kind: journal.Signal, Signal: body}, err
@@ -92,9 +92,9 @@ func (r *liveRun) editSelf(ctx context.Context, opt run.EditOptions, fn func(*se
 	r.editing.Lock() // edits are serialized: each is made on the result of the one before
 	defer r.editing.Unlock()
 	r.mu.Lock()
-	number := r.folded.Definitions.Edits() + 1
+	number, given := r.folded.Definitions.Edits()+1, r.folded.Given
 	r.mu.Unlock()
-	next, raised, rec, err := r.ex.edit(ctx, r.id, r.begin, r.newest(), number, opt, fn)
+	next, raised, rec, err := r.ex.edit(r.id, r.begin, given, r.newest(), number, opt, fn)
 	if err != nil {
 		return run.Edit{}, err
 	}
@@ -169,11 +169,14 @@ func (ex *Executor) editStored(ctx context.Context, id sentinels.RunID, opt run.
 	if err != nil {
 		return run.Edit{}, err
 	}
-	next, raised, rec, err := ex.edit(ctx, id, st.Start, base, st.Edits()+1, opt, fn)
+	next, raised, rec, err := ex.edit(id, st.Start, st.Given, base, st.Edits()+1, opt, fn)
 	if err != nil {
 		return run.Edit{}, err
 	}
 	info.Edit = next.edit
+	if by := rec.Signal.Edit.By; by != "" && !slices.Contains(info.GivenBy, by) {
+		info.GivenBy = append(slices.Clone(info.GivenBy), by)
+	}
 	if err := ex.appendAfter(ctx, seq, &info, rec); err != nil {
 		return run.Edit{}, err
 	}

@@ -36,66 +36,87 @@ func emitsFor(as string, bounded bool) string {
 	return ""
 }
 
-// originOf says what led to a run and its iteration, and which agent has changed the definition of the
-// iteration, see [run.PendingDecision]. others are further parts of the text.
-func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string, others []string) string {
+// originOf says what led to a run and its iteration, and which agents gave it something after its start, see
+// [run.PendingDecision]. others are further parts of the text.
+func originOf(begin *journal.RunStartBody, event *sentinels.Event, maker string, given []journal.Given, others []string) string {
 	var parts []string
-	forked := "" // changed the steps that the fork began with
-	if begin.Fork != nil {
-		forked = begin.Fork.Maker
+	add := func(text string) {
+		if !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
 	}
-	if forked != "" {
-		parts = append(parts, "with steps of "+forked)
+	for _, g := range given {
+		if g.Kind == journal.GivenEdit || g.Kind == journal.GivenRevision && g.By != begin.As {
+			add("with steps of " + g.By)
+		}
 	}
-	if maker != "" && maker != begin.As && maker != forked {
-		parts = append(parts, "with steps of "+maker)
+	if maker != "" && maker != begin.As {
+		add("with steps of " + maker)
 	}
 	if revision.AgentOf(begin.As) != "" {
-		parts = append(parts, "started for "+begin.As)
+		add("started for " + begin.As)
 	}
 	if begin.GivenBy != "" && begin.GivenBy != begin.As {
-		parts = append(parts, "started by "+begin.GivenBy)
+		add("started by " + begin.GivenBy)
 	}
 	if event != nil && (event.By != "" || event.Source != "") {
-		text := fmt.Sprintf("event %q from %s", event.Name, event.Source)
-		if event.By != "" && event.By != event.Source {
-			text += ", emitted for " + event.By
+		add(eventText(event))
+	}
+	for _, g := range given {
+		switch {
+		case g.Event != nil:
+			add(eventText(g.Event))
+		case g.Kind == journal.GivenEvent:
+			add("after events of " + g.By)
 		}
-		parts = append(parts, text)
 	}
 	c := eventlog.ChainOf(event).Longer(chain{Hops: begin.Hops, Path: begin.Path})
 	if len(c.Path) > 0 {
-		parts = append(parts, "after runs of "+strings.Join(c.Path, ", "))
+		add("after runs of " + strings.Join(c.Path, ", "))
 	}
 	return strings.Join(append(parts, others...), "; ")
 }
 
-// stepsOfAgents says which other runs of a tree executed steps that an agent or a model made and no person accepted: what they
-// gave is part of what a person decides about. The agent that the run executes for is known.
-func (ex *Executor) stepsOfAgents(root, id sentinels.RunID, known string) (parts []string) {
-	const most = 1000 // runs, the newest
-	tree, err := ex.opt.Index.List(run.Filter{Root: root, Limit: most})
+func eventText(e *sentinels.Event) string {
+	text := fmt.Sprintf("event %q from %s", e.Name, e.Source)
+	if by := eventlog.GivenBy(e); by != "" && by != e.Source {
+		text += ", emitted for " + by
+	}
+	return text
+}
+
+// elsewhere says which other runs of its tree executed steps that an agent or a model made and no person accepted, or were
+// given something by one: what came of it is part of what a person decides about. by is one of these. The agent that the run executes for
+// is known.
+func (ex *Executor) elsewhere(self run.Info) (parts []string, by string) {
+	tree, err := ex.below(self.Root)
 	if err != nil {
-		return nil // the run ends for the same reason
+		return nil, "" // the run ends for the same reason
 	}
-	type version struct {
-		of       sentinels.ID
-		revision int
+	if top, err := ex.Status(self.Root); err == nil { // else retention has removed it
+		tree = append(tree, top)
 	}
-	seen := map[version]bool{}
 	for _, other := range tree {
-		v := version{other.Sentinel, other.Revision}
-		if other.ID == id || other.Revision == 0 || seen[v] {
+		if other.ID == self.ID {
 			continue
 		}
-		seen[v] = true
-		stored, err := ex.opt.Definitions.Revision(other.Sentinel, other.Revision)
-		if by := EmitsFor(stored); err == nil && by != "" && by != known {
-			parts = append(parts, fmt.Sprintf("after steps of %s in revision %d of %s", by, v.revision, v.of))
+		if other.By != "" && other.By != self.By {
+			by = other.By
+			parts = append(parts, fmt.Sprintf("after steps of %s in %s", other.By, nameOf(other)))
+		}
+		for _, by = range other.GivenBy {
+			parts = append(parts, fmt.Sprintf("after what %s gave run %s of %s", by, other.ID, other.Sentinel))
 		}
 	}
 	slices.Sort(parts)
-	return parts
+	return slices.Compact(parts), by
+}
+
+func nameOf(info run.Info) string {
+	if info.Revision == 0 {
+		return string(info.Sentinel)
+	}
+	return fmt.Sprintf("revision %d of %s", info.Revision, info.Sentinel)
 }
 
 // originBy returns the agent or model that gave the run, or one of those above it, what it works with, see
@@ -103,13 +124,13 @@ func (ex *Executor) stepsOfAgents(root, id sentinels.RunID, known string) (parts
 func (r *liveRun) originBy() string {
 	for at := r; at != nil; at = at.parent {
 		at.mu.Lock()
-		e := at.folded.Event
+		e, given := at.folded.Event, at.folded.GivenBy()
 		at.mu.Unlock()
-		if by := cmp.Or(givesEvent(e), at.begin.GivenBy); by != "" {
+		if by := cmp.Or(eventlog.GivenBy(e), at.begin.GivenBy); by != "" {
 			return by
 		}
-		for _, name := range slices.Sorted(maps.Keys(at.begin.InputsBy)) {
-			return at.begin.InputsBy[name]
+		for _, by := range append(slices.Sorted(maps.Values(at.begin.InputsBy)), given...) {
+			return by
 		}
 	}
 	return ""
@@ -140,18 +161,6 @@ func (ex *Executor) causedBy(opt startOptions) string {
 		return by
 	}
 	return from.EventsBy()
-}
-
-// givesEvent returns the agent or model for which an event was emitted, or one of those that a debounce joined with it.
-func givesEvent(e *sentinels.Event) string {
-	if e == nil {
-		return ""
-	}
-	by := e.By
-	for _, other := range e.Batch {
-		by = cmp.Or(by, other.By)
-	}
-	return by
 }
 
 // Chain is Runtime.Chain of package runtime.

@@ -65,18 +65,10 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 		}
 	}
 	start.Variables, start.inherited = maps.Clone(p.begin.Variables), p.begin.Inherited
-	within := opt.Within
-	if within != nil {
-		if same, err := ex.decided(p, next, opt); err != nil {
-			return "", err
-		} else if same {
-			within = nil
-		}
-	}
 	if strings.Contains(string(p.begin.Sentinel), "@") { // of an inline definition, which is not the stored one with its id
 		start.identity = p.begin.Sentinel
 	}
-	start.Within, start.named = ex.both(ex.both(within, p.begin.Within), next.within), p.begin.Named
+	start.named = p.begin.Named
 	for name := range start.Inputs {
 		delete(start.Variables, name)
 	}
@@ -89,7 +81,16 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 			return "", err
 		}
 	}
-	if err := ex.noteChanges(start.fork, p, next.def, opt); err != nil {
+	within := opt.Within
+	if within != nil {
+		if same, err := ex.decided(p, next, start.fork.Given, opt); err != nil {
+			return "", err
+		} else if same {
+			within = nil
+		}
+	}
+	start.Within = ex.both(ex.both(within, p.begin.Within), next.within)
+	if err := ex.noteEdits(start.fork, p, next.def, opt); err != nil {
 		return "", err
 	}
 	if start.Durable = opt.Durable; !opt.Force {
@@ -102,8 +103,9 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 // sentinel from its first step, as a start would execute it, or the rest of the other run as it was. Anything
 // else is what the caller makes of it: with other inputs behind the first steps, or in a revision that was
 // replaced, an approval that the person requires may be missing. So it is with a child run as it was: the
-// approval may have been before it, in the run above.
-func (ex *Executor) decided(p *origin, next definitionVersion, opt run.ForkOptions) (bool, error) {
+// approval may have been before it, in the run above. It is not as it was where steps that an agent or a model made were executed
+// before, which given has: they may have set the variables.
+func (ex *Executor) decided(p *origin, next definitionVersion, given []journal.Given, opt run.ForkOptions) (bool, error) {
 	if opt.Edit != nil || opt.Definition != nil {
 		return false, nil
 	}
@@ -118,6 +120,10 @@ func (ex *Executor) decided(p *origin, next definitionVersion, opt run.ForkOptio
 		if p.fromStart {
 			return true, nil
 		}
+	}
+	bySteps := func(g journal.Given) bool { return g.Kind != journal.GivenEvent }
+	if p.begin.Within != nil || p.used.within != nil || slices.ContainsFunc(given, bySteps) {
+		return false, nil
 	}
 	return p.begin.Parent == "" && len(opt.Inputs) == 0 && next.hash == p.used.hash, nil
 }
@@ -253,6 +259,7 @@ func (ex *Executor) forkAt(p *origin, next definitionVersion, from int, opt run.
 	if f.Variables, err = ex.svc.Values.KeepScope(vars); err != nil {
 		return nil, err
 	}
+	f.Given = slices.Clone(st.Given)
 	f.Last, f.Order = st.Scope.Last, slices.Clone(st.Scope.Order)
 	for _, name := range slices.Sorted(maps.Keys(opt.Inputs)) {
 		f.Order = append(slices.DeleteFunc(f.Order, func(n string) bool { return n == name }), name)

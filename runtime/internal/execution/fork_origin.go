@@ -2,8 +2,6 @@ package execution
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
-	"github.com/sentinel-runtime/sentinel/runtime/internal/store"
 	"github.com/sentinel-runtime/sentinel/runtime/run"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -29,6 +27,7 @@ type origin struct {
 	begin     *journal.RunStartBody
 	fromStart bool              // the fork begins with the first iteration, and continues none
 	used      definitionVersion // the definition that the iteration used; with fromStart, the one that the run used last
+	edits     []journal.Given   // with fromStart: of the definition
 }
 
 // readOrigin reads iteration n of a run, 0 for its newest one, or with fromStart only
@@ -50,6 +49,9 @@ func (ex *Executor) readOrigin(info run.Info, n int, fromStart bool) (*origin, e
 	switch {
 	case fromStart:
 		used = st.Used
+		if used.Edit != 0 || st.Start.Fork != nil {
+			o.edits = slices.DeleteFunc(slices.Clone(st.Given), func(g journal.Given) bool { return g.Kind != journal.GivenEdit })
+		}
 	case f.Found.Number == 0:
 		return nil, noIteration(info, n, f.Kept)
 	case f.Found.Start == nil: // n is 0, and the first records of the newest iteration were removed
@@ -65,55 +67,37 @@ const (
 	maxInputs  = 64 << 10 // names and values of its inputs, in runs that ask for an approval
 )
 
-// noteChanges sets which agent or model changed steps for the fork, and what: a person who decides about the fork
-// has to see it. A fork has the changes of the other run too, before its own, unless it uses another definition.
-func (ex *Executor) noteChanges(f *journal.Fork, o *origin, def *sentinels.Definition, opt run.ForkOptions) (err error) {
+// noteEdits adds what agents and models changed in the definition of a fork to what it has of the other run. A fork from
+// the start has their edits of that run too, unless it uses another definition.
+func (ex *Executor) noteEdits(f *journal.Fork, o *origin, def *sentinels.Definition, opt run.ForkOptions) error {
 	if !opt.Latest && opt.Revision == 0 && opt.Definition == nil {
-		if f.Changes = ex.changes(o.begin, o.used); f.Changes != "" {
-			f.Maker = o.used.maker
-			if before := o.begin.Fork; before != nil {
-				f.Maker = cmp.Or(f.Maker, before.Maker)
-			}
-		}
+		f.Given = append(f.Given, o.edits...)
 	}
-	if opt.Edit == nil {
+	by := emitsFor(opt.As, opt.Within != nil)
+	if opt.Edit == nil || by == "" {
 		return nil
 	}
-	maker := emitsFor(opt.As, opt.Within != nil)
-	if maker == "" {
-		return nil
+	text := ex.svc.Redact.Text(sentinels.DiffText(o.used.def, def, "run "+string(o.info.ID), "this run"))
+	if err := checkChanges("fork", o.info.ID, f.Given, text); err != nil {
+		return err
 	}
-	f.Maker = maker
-	f.Changes += ex.svc.Redact.Text(sentinels.DiffText(o.used.def, def, "run "+string(o.info.ID), "this run"))
-	return checkChanges("fork", o.info.ID, f.Changes)
+	f.Given = append(f.Given, journal.Given{By: by, Kind: journal.GivenEdit, Changes: text})
+	return nil
 }
 
-func checkChanges(what string, id sentinels.RunID, changes string) error {
-	if len(changes) <= maxChanges {
+// checkChanges refuses a further change of a run's definition where a person who decides could not see all of them.
+func checkChanges(what string, id sentinels.RunID, before []journal.Given, text string) error {
+	size := len(text)
+	for _, g := range before {
+		size += len(g.Changes)
+	}
+	if size <= maxChanges {
 		return nil
 	}
 	return &abi.Error{
-		Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s run %s: what agents and models have changed in its definition is %d bytes as a difference, more than %d: a person who decides about the run has to see all of it", what, id, len(changes), maxChanges),
+		Code: abi.Limit, Permanent: true, Message: fmt.Sprintf("%s run %s: what agents and models have changed in its definition is %d bytes as a difference, more than %d: a person who decides about the run has to see all of it", what, id, size, maxChanges),
 		Hint: "create a sentinel with the changed definition",
 	}
-}
-
-// changes returns what agents and models have changed in the definition of a run until the version now, as a unified
-// difference without secrets: in the fork that the run is, and by edits of it.
-func (ex *Executor) changes(begin *journal.RunStartBody, now definitionVersion) (text string) {
-	if begin.Fork != nil {
-		text = begin.Fork.Changes
-	}
-	if now.edit == 0 || now.within == nil {
-		return text
-	}
-	var first *sentinels.Definition // nil, so that all is shown, if the record does not have it any more
-	if !begin.Definition.Empty() {
-		if v, err := ex.readDefinition(history.Definition{Value: begin.Definition, Revision: begin.Revision}, begin, ex.opt.Plugins.Types()); err == nil {
-			first = v.def
-		}
-	}
-	return text + ex.svc.Redact.Text(sentinels.DiffText(first, now.def, "at the start of the run", "edited"))
 }
 
 // upwards calls fn with a run, and then with those above it until one that retention has removed.
@@ -134,27 +118,80 @@ func (ex *Executor) upwards(id sentinels.RunID, fn func(info run.Info) error) er
 	return nil
 }
 
+// concerned calls fn with a run, those above it, and the others of their tree that agents or models gave something: that
+// may be part of what the run works with. where says how a run is related, empty for the run itself.
+func (ex *Executor) concerned(id sentinels.RunID, fn func(info run.Info, where string) error) error {
+	seen := map[sentinels.RunID]bool{}
+	var top run.Info
+	err := ex.upwards(id, func(info run.Info) error {
+		seen[info.ID], top = true, info
+		where := ""
+		if info.ID != id {
+			where = fmt.Sprintf("run %s of %s, above this one", info.ID, info.Sentinel)
+		}
+		return fn(info, where)
+	})
+	if err != nil {
+		return err
+	}
+	below, err := ex.below(top.ID)
+	if err != nil {
+		return err
+	}
+	for _, info := range below {
+		if !seen[info.ID] && len(info.GivenBy) > 0 {
+			if err := fn(info, fmt.Sprintf("run %s of %s", info.ID, info.Sentinel)); err != nil && abi.CodeOf(err) != abi.NotFound {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// below returns the runs below a run, at most a thousand. It uses the index of children, since a host may have very many runs.
+func (ex *Executor) below(id sentinels.RunID) (list []run.Info, err error) {
+	const most = 1000
+	for next := 0; len(list) < most; next++ {
+		children, err := ex.opt.Index.List(run.Filter{Parent: id, Limit: most - len(list)})
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, children...); next == len(list) {
+			break
+		}
+		id = list[next].ID
+	}
+	return list, nil
+}
+
+// given returns what agents and models gave a run after its start.
+func (ex *Executor) given(info run.Info) ([]journal.Given, error) {
+	if r := ex.live(info.ID); r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.folded.Given, nil
+	}
+	if len(info.GivenBy) == 0 {
+		return nil, nil
+	}
+	st, err := history.Fold(ex.opt.Store, info.ID, info.Snapshot, nil)
+	if err != nil {
+		return nil, err
+	}
+	return st.Given, nil
+}
+
 // AgentChanges is Runtime.AgentChanges of package runtime.
 func (ex *Executor) AgentChanges(id sentinels.RunID) (string, error) {
 	var all strings.Builder
-	err := ex.upwards(id, func(info run.Info) error {
-		if info.RetryOf == "" && info.Edit == 0 {
-			return nil
-		}
-		begin, err := ex.startOf(info.ID)
+	err := ex.concerned(id, func(info run.Info, where string) error {
+		given, err := ex.given(info)
 		if err != nil {
 			return err
 		}
-		if r := ex.live(info.ID); r != nil { // its first record may not be committed yet
-			begin.Fork = r.begin.Fork
-		}
-		now, _, err := ex.runDefinition(info.ID)
-		if err != nil {
-			return err
-		}
-		text := ex.changes(begin, now)
-		if text != "" && info.ID != id {
-			fmt.Fprintf(&all, "in run %s of %s, above this one:\n", info.ID, info.Sentinel)
+		text := ex.changes(info, given)
+		if text != "" && where != "" {
+			fmt.Fprintf(&all, "in %s:\n", where)
 		}
 		all.WriteString(text)
 		return nil
@@ -165,29 +202,61 @@ func (ex *Executor) AgentChanges(id sentinels.RunID) (string, error) {
 	return all.String(), nil
 }
 
-// committedStart is startOf for a run whose first record may not be committed yet.
-func (ex *Executor) committedStart(ctx context.Context, id sentinels.RunID) (*journal.RunStartBody, error) {
-	begin, err := ex.startOf(id)
-	if err != nil || begin.Sentinel != "" || ex.live(id) == nil {
-		return begin, err
+// changes returns what agents and models changed in the definition of a run, and in the stored sentinel while the run used
+// it, as unified differences without secrets.
+func (ex *Executor) changes(info run.Info, given []journal.Given) string {
+	var all strings.Builder
+	for _, g := range given {
+		all.WriteString(g.Changes)
+		if g.Number == 0 {
+			continue
+		}
+		fmt.Fprintf(&all, "revision %d by %s, executed from iteration %d on:\n", g.Number, g.By, g.Iteration)
+		var versions [2]*sentinels.Definition
+		for i, n := range []int{g.Before, g.Number} {
+			stored, err := ex.opt.Definitions.Revision(info.Sentinel, n)
+			if err == nil && !stored.Deleted {
+				versions[i] = sentinels.Lenient(stored.Definition, ex.opt.Definitions.DecodeOptions(string(info.Sentinel)))
+			}
+		}
+		text := sentinels.DiffText(versions[0], versions[1], fmt.Sprintf("revision %d", g.Before), fmt.Sprintf("revision %d", g.Number))
+		text = ex.svc.Redact.Text(text)
+		if all.Len()+len(text) > 2*maxChanges {
+			text = fmt.Sprintf("(%d bytes of its difference are not shown, see sentinel diff)\n", len(text))
+		}
+		all.WriteString(text)
 	}
-	if err := ex.opt.Health.Await(ctx, ex.opt.Store.Enqueue(store.Batch{})); err != nil {
-		return nil, err
-	}
-	return ex.startOf(id)
+	return all.String()
 }
 
 // GivenInputs is Runtime.GivenInputs of package runtime.
 func (ex *Executor) GivenInputs(id sentinels.RunID) (list []run.GivenInput, err error) {
-	err = ex.upwards(id, func(info run.Info) error {
+	err = ex.concerned(id, func(info run.Info, where string) error {
 		own, err := ex.givenTo(info)
+		if err != nil {
+			return err
+		}
+		later, err := ex.given(info)
+		if err != nil {
+			return err
+		}
+		for _, g := range later {
+			if g.Event != nil {
+				in, err := ex.givenEvent(info, g.Event)
+				if err != nil {
+					return err
+				}
+				own = append(own, in)
+			}
+		}
 		for _, in := range own {
-			// A child handles the event of its parent.
-			if !in.Event || !slices.ContainsFunc(list, func(o run.GivenInput) bool { return o.Event && bytes.Equal(o.Value, in.Value) }) {
+			in.Of = where
+			same := func(o run.GivenInput) bool { return o.Event && bytes.Equal(o.Value, in.Value) }
+			if !in.Event || !slices.ContainsFunc(list, same) { // a child handles the event of its parent
 				list = append(list, in)
 			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -198,7 +267,12 @@ func (ex *Executor) GivenInputs(id sentinels.RunID) (list []run.GivenInput, err 
 // checkInputs refuses an approval in a run where the inputs and the event that agents and models gave it, or one above it, are too long
 // for a person to see all of them.
 func (ex *Executor) checkInputs(id sentinels.RunID) error {
-	given, err := ex.GivenInputs(id)
+	var given []run.GivenInput
+	err := ex.upwards(id, func(info run.Info) error {
+		own, err := ex.givenTo(info)
+		given = append(given, own...)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -249,19 +323,24 @@ func (ex *Executor) givenTo(info run.Info) (list []run.GivenInput, err error) {
 		}
 	}
 	for _, e := range []*sentinels.Event{begin.Event, event} {
-		by := givesEvent(e)
-		if by == "" {
+		if eventlog.GivenBy(e) == "" {
 			continue
 		}
-		shown := *e
-		shown.Hops, shown.Path = 0, nil // the origin of the question has them
-		raw, err := json.Marshal(shown)
+		in, err := ex.givenEvent(info, e)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, run.GivenInput{Run: info, Name: e.Name, Event: true, By: by, Value: ex.svc.Redact.JSON(raw)})
+		list = append(list, in)
 	}
 	return list, nil
+}
+
+// givenEvent returns an event of an agent or a model that a run received.
+func (ex *Executor) givenEvent(info run.Info, e *sentinels.Event) (run.GivenInput, error) {
+	shown := *e
+	shown.Hops, shown.Path = 0, nil // the origin of the question has them
+	raw, err := json.Marshal(shown)
+	return run.GivenInput{Run: info, Name: e.Name, Event: true, By: eventlog.GivenBy(e), Value: ex.svc.Redact.JSON(raw)}, err
 }
 
 // startOf returns the body of the first record of a run, with no field set if retention has removed it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/runtime/external"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/clock"
+	"github.com/sentinel-runtime/sentinel/runtime/internal/eventlog"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -413,6 +414,7 @@ func (r *liveRun) endIteration(def *sentinels.Definition, started time.Time) (do
 	r.mu.Lock()
 	r.info.Crashes = nil
 	r.dropUnasked()
+	body.Given = r.folded.GivenAtEnd(eventlog.GivenBy(r.folded.Event))
 	body.Usage, body.Steps, body.Cursors = r.folded.Usage, r.folded.Steps, maps.Clone(r.folded.Cursors)
 	if r.folded.Extension != (run.LimitExtension{}) {
 		extension := r.folded.Extension

@@ -45,7 +45,9 @@ func (r *liveRun) writeSummary(c step.Commit, change func(*run.Info), records ..
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
 	b := store.Batch{Lazy: c.Lazy, Puts: c.Puts, Appends: make([]store.Append, 0, len(records))}
+	given := len(r.folded.GivenBy()) // which r.log.mu alone changes
 	first := r.apply(records)
+	c.Summary = c.Summary || len(r.folded.GivenBy()) > given
 	for i := range records {
 		r.log.bytes += int64(len(encoded[i]))
 		b.Appends = append(b.Appends, store.Append{Run: string(r.id), Seq: first + uint64(i), Record: encoded[i]})
@@ -115,6 +117,7 @@ func (r *liveRun) summaryPut(change func(*run.Info)) (put store.Put, after run.I
 	r.info.Iteration, r.info.Usage, r.info.UpdatedAt = r.folded.Iteration, r.folded.Usage, time.Now().UTC()
 	r.info.Elapsed = r.clock.Elapsed().Milliseconds()
 	r.info.Revision, r.info.Hash, r.info.Edit = r.revision, r.hash, r.folded.Definitions.Edits()
+	r.info.GivenBy = r.folded.GivenBy()
 	info := r.info
 	if change != nil {
 		change(&info)

@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,7 @@ type State struct {
 	Branches   map[string]*Scope // of open parallel blocks, by BranchKey
 	Executions Executions        // nil between iterations
 
+	Given     []journal.Given // by agents and models since the start
 	Scope     *Scope
 	Usage     sentinels.Usage
 	Extension run.LimitExtension
@@ -109,12 +111,16 @@ func (s *State) Apply(seq uint64, rec *journal.Record) error {
 	}
 	s.Seq = seq
 	s.Elapsed = max(s.Elapsed, rec.Elapsed)
+	before := s.Used.Revision
 	s.Definitions.add(rec)
 	switch rec.Kind {
 	case journal.IterationEnd:
 		s.endIteration(rec)
 	case journal.IterationStart:
 		s.startIteration(rec.IterationStart)
+		if b := rec.IterationStart; b.Within != nil && b.Edit == 0 && b.Revision != before {
+			s.give(journal.Given{By: maker(b.Maker), Kind: journal.GivenRevision, Number: b.Revision, Before: before})
+		}
 	case journal.Signal:
 		s.signal(rec.Signal)
 	case journal.StepStart, journal.CallStart, journal.CallEnd, journal.Checkpoint, journal.Retry, journal.StepEnd:
@@ -132,6 +138,9 @@ func (s *State) start(b *journal.RunStartBody) {
 	s.Definitions = newDefinitions(b)
 	s.Scope = newScope(b.Inherited, nil, journal.Value{})
 	s.Scope.setAll(b.Variables, nil)
+	if b.Fork != nil {
+		s.Given = slices.Clone(b.Fork.Given)
+	}
 	if f := b.Fork; f != nil && f.Iteration > 0 {
 		s.Scope = newScope(f.Variables, f.Order, f.Last)
 		s.Iteration = f.Iteration - 1
@@ -155,6 +164,7 @@ func (s *State) endIteration(rec *journal.Record) {
 	s.Scope = newScope(b.Variables, b.Order, b.Last)
 	s.Iteration, s.IterationEnded, s.LoopDone, s.Usage = b.Iteration, rec.Time, b.Done, b.Usage
 	s.Open, s.incomplete, s.Executions = false, false, nil
+	s.Given = slices.Clone(b.Given)
 	s.Event, s.EventSeq, s.Chain, s.RAGContext = nil, 0, Chain{}, journal.Value{}
 	s.EventBytes, s.Steps, s.FailedStep = 0, 0, ""
 	s.Branches, s.Decisions, s.Cursors, s.Asked = nil, nil, nil, time.Time{}
@@ -180,6 +190,9 @@ func (s *State) signal(b *journal.SignalBody) {
 	}
 	if b.Usage != nil {
 		s.Usage.Add(*b.Usage)
+	}
+	if e := b.Edit; e != nil && e.Changes != "" {
+		s.give(journal.Given{By: e.By, Kind: journal.GivenEdit, Changes: e.Changes})
 	}
 	switch {
 	case b.Type == SignalUsed:
@@ -273,6 +286,9 @@ func (s *State) endCall(rec *journal.Record, begun *journal.CallStartBody, scope
 		s.setCursor(begun.Label, max(s.Cursors[begun.Label], b.EventSeq))
 		if b.Hops > s.Chain.Hops {
 			s.Chain = Chain{b.Hops, b.Path}
+		}
+		if b.EventBy != "" {
+			s.give(journal.Given{By: b.EventBy, Kind: journal.GivenEvent, Event: b.Event})
 		}
 	}
 	return nil

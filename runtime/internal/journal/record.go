@@ -168,8 +168,7 @@ type RunStartBody struct {
 type Fork struct {
 	Run       sentinels.RunID   `json:"run"`
 	By        string            `json:"by,omitempty"`
-	Maker     string            `json:"mk,omitempty"`   // agent or model that changed steps of the other run's definition
-	Changes   string            `json:"ch,omitempty"`   // by Maker, as a unified difference, without secrets
+	Given     []Given           `json:"giv,omitempty"`  // to the other run, as far as the fork goes on with it, and by the fork
 	Iteration int               `json:"n,omitempty"`    // first iteration of the fork; 0 means the first of all, and the fields below are unset
 	From      int               `json:"from,omitempty"` // index of the first step that is executed in it
 	Variables map[string]Value  `json:"vars,omitempty"` // before that step
@@ -287,6 +286,8 @@ type CallEndBody struct {
 	EventSeq uint64                     `json:"es,omitempty"`  // event wait: offset of the event in the event log
 	Hops     int                        `json:"hop,omitempty"` // event wait: length of the event's chain of runs
 	Path     []string                   `json:"pth,omitempty"` // event wait: sentinels of the runs counted by Hops
+	EventBy  string                     `json:"eb,omitempty"`  // event wait: agent or model that emitted the event
+	Event    *sentinels.Event           `json:"ev,omitempty"`  // event wait: the event, if EventBy is set
 	Emitted  int64                      `json:"em,omitempty"`  // emit, command: bytes of names and data of the events that it emitted
 	Logs     int                        `json:"lg,omitempty"`  // number of log lines of the attempt so far
 	Decided  string                     `json:"dec,omitempty"` // how a call in doubt was decided
@@ -364,6 +365,8 @@ type Edit struct {
 	Hash       string   `json:"hash"`
 	Within     []string `json:"wi,omitzero"`  // as in IterationStartBody
 	Maker      string   `json:"mk,omitempty"` // as in IterationStartBody
+	By         string   `json:"by,omitempty"` // agent or model that made the edit; none for a person
+	Changes    string   `json:"ch,omitempty"` // by it, as a unified difference, without secrets
 }
 
 // StatusBody is a change of a run's status other than its end.
@@ -390,6 +393,7 @@ type IterationEndBody struct {
 	Reads     map[string]string   `json:"rd,omitempty"`        // for people: what that condition read
 	Steps     int                 `json:"steps"`               // number of step executions of the iteration
 	Extension *run.LimitExtension `json:"extension,omitempty"` // sum of what resumes have added so far
+	Given     []Given             `json:"giv,omitempty"`       // to the run by agents and models so far
 
 	// The definition of the next iteration, unless a newer revision is stored.
 	Revision   int      `json:"rev,omitempty"`

@@ -165,6 +165,9 @@ func (a *attempt) doWait(ctx context.Context, c *call) (callEnd, error) {
 		}
 		if err == nil {
 			res.Event, end.EventSeq, end.Hops, end.Path = eventlog.Variable(&m.Event), m.Offset, m.Event.Hops, m.Event.Path
+			if end.EventBy = eventlog.GivenBy(&m.Event); end.EventBy != "" {
+				end.Event = &m.Event
+			}
 		}
 	case req.Run != "":
 		res.Result, err = a.awaitChild(limited, req.Run)
