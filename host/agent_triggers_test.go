@@ -12,6 +12,7 @@ import (
 	"github.com/sentinel-runtime/sentinel/host/command"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sdk/abi"
+	"github.com/sentinel-runtime/sentinel/sentinels"
 )
 
 // TestTriggersOfAgentsLookInTheWorkspace: a file trigger says that files change, and an agent's says it
@@ -128,5 +129,36 @@ func TestPausedTriggersOfAPersonStayPaused(t *testing.T) {
 	must(call(command.ByAgent, "sentinel/resume", of))
 	if paused().Paused {
 		t.Error("an agent has not ended its own pause")
+	}
+}
+
+// TestMessagesAboutEditedRuns: who listens for the failures of all sentinels gets that of a person's run which an agent has edited.
+func TestMessagesAboutEditedRuns(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "tell", "trigger": {"type": "event", "event": "sentinel:*:failed"}, "steps": [{"type": "set", "values": {"a": 1}}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "bad", "safety": {"maxIterations": 2}, "loop": {"type": "until", "check": "$iteration >= 2"}, "steps": [
+		{"type": "watch", "event": "go:x"}, {"type": "condition", "check": "$iteration == 2", "then": [{"type": "shell", "command": "exit 3"}]}]}}`, nil)
+	if err := h.Runtime().Arm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var made struct{ Run sentinels.RunID }
+	must(t, h, "sentinel/start", `{"sentinelId": "bad"}`, &made)
+	if err := callBy(t, h, command.ByAgent, "sentinel/step/update", map[string]any{"sentinelId": made.Run, "index": 0, "params": map[string]any{"name": "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		must(t, h, "events/emit", `{"event": "go:x"}`, nil)
+	}
+	if res, err := h.Runtime().Wait(t.Context(), made.Run); err != nil || res.Status != sentinels.StatusFailed {
+		t.Fatalf("%+v %v", res, err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "tell"})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("nothing was told: %v", err)
+		}
+		if len(runs) > 0 {
+			return
+		}
 	}
 }

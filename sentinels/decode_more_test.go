@@ -443,6 +443,10 @@ func TestTakesEvent(t *testing.T) {
 		{"sentinel:b:failed", "sentinel:b:failed", "", true, true},
 		{"sentinel:a@0:failed", "sentinel:a@0:failed", "", true, false},
 		{"sentinel:*:failed", "sentinel:b:failed", "", true, false},
+		{"sentinel:*:failed", "sentinel:a:failed", "", true, false},
+		{"sentinel:*:*", "sentinel:a:completed", "", true, false},
+		{"sentinel:a:failed sentinel:*:completed", "sentinel:a:failed", "", true, false},
+		{"sentinel:*:waiting", "sentinel:a:waiting", sentinels.SourceEngine, true, false},
 		{"sentinel:*:ready", "sentinel:b:ready", "", true, true},
 		{"sentinel:a:failed sentinel:b:failed", "sentinel:a:failed", "", true, false},
 		{"sentinel:a:failed sentinel:b:failed", "sentinel:b:failed", "", true, true},
@@ -450,7 +454,9 @@ func TestTakesEvent(t *testing.T) {
 		{"sentinel:*:*", "sentinel:a:failed", sentinels.SourceUser, false, true},
 		{"sentinel:b:failed", "sentinel:b:failed", sentinels.SourceEngine, true, false},
 	} {
-		ofUnstored := tt.ofEngine && !strings.HasPrefix(tt.name, "sentinel:a:") // of a run with this id that is none of the stored sentinel
+		// Of a run with this id that is none of the stored sentinel: what needs attention, for who listens to all sentinels.
+		attention := strings.HasPrefix(tt.pattern, "sentinel:*:") && !strings.HasSuffix(tt.name, ":completed")
+		ofUnstored := tt.ofEngine && (!strings.HasPrefix(tt.name, "sentinel:a:") || attention)
 		for source, want := range map[string]bool{
 			sentinels.EngineSource("a"): tt.ofEngine, sentinels.UnstoredSource("r"): ofUnstored, "agent:ci": tt.ofUsers, "sentinel/a": tt.ofUsers,
 		} {

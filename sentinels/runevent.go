@@ -79,14 +79,17 @@ func EventSources() []EventSource { return []EventSource{SourceEngine, SourceUse
 // with the form of events of runs come from the engine or from others: without a source, a pattern
 // whose word is one of the engine's takes the events of others only if it names one ID, and no
 // sentinel with that ID is stored. So no emitter has readers believe that the
-// run of a stored sentinel has ended, and neither has a run of another definition with its id.
+// run of a stored sentinel has ended, and neither has a run of another definition with its id. A pattern for all sentinels,
+// as messages for people have it, takes the events of that run which do not report success: an agent that edits a run
+// would otherwise hide that it fails or asks.
 func TakesEvent(pattern string, source EventSource, e *Event, stored func(ID) bool) bool {
 	if !IsRunEvent(e.Name) {
 		return true
 	}
 	if FromEngine(e.Source) {
-		id, _ := runEventParts(e.Name)
-		return source != SourceUser && (e.Source == EngineSource(ID(id)) || !stored(ID(id)))
+		id, word := runEventParts(e.Name)
+		success := word == RunCompleted || word == SentinelRecovered
+		return source != SourceUser && (e.Source == EngineSource(ID(id)) || !stored(ID(id)) || !success && ofAll(pattern, e.Name))
 	}
 	for one := range strings.FieldsSeq(pattern) {
 		id, word := runEventParts(one)
@@ -98,6 +101,16 @@ func TakesEvent(pattern string, source EventSource, e *Event, stored func(ID) bo
 		case word != "*" && word != RunEnded && !slices.Contains(RunEventWords(), word):
 			return true // the engine emits none
 		case id != "*" && !strings.Contains(id, "@") && !stored(ID(id)):
+			return true
+		}
+	}
+	return false
+}
+
+// ofAll reports whether a pattern that names no sentinel matches an event of a run.
+func ofAll(pattern, name string) bool {
+	for one := range strings.FieldsSeq(pattern) {
+		if id, _ := runEventParts(one); id == "*" && MatchEvent(one, name) {
 			return true
 		}
 	}
