@@ -219,7 +219,7 @@ func (r *repository) unknownAt(ctx context.Context, names []string) (list []stri
 			}
 		}
 	}
-	for part := range slices.Chunk(at, mostPaths) {
+	for part := range slices.Chunk(at, gitsource.MostPaths) {
 		found, err := r.names(ctx, append([]string{"ls-files", "-z", "--full-name", "--others", "--"}, literal(part)...)...)
 		if err != nil {
 			return nil, err

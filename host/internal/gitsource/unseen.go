@@ -27,8 +27,8 @@ const (
 // keyEnd is the end of the line with which a private key begins or ends, in all forms that the rules for files may take for one.
 const keyEnd = `PRIVATE KEY( BLOCK)?-----(` + "\r" + `?$|\\n)`
 
-// mostPaths is how many files are named to git grep at most, for systems that bound the length of a command line.
-const mostPaths = 200
+// MostPaths is how many files are named to git grep at most, for systems that bound the length of a command line.
+const MostPaths = 200
 
 // Of returns those of names that models do not see: by the name, or because the file has a private key
 // in one of the sides. Names are relative to the top of the work tree.
@@ -72,7 +72,7 @@ func (u Unseen) withKeys(ctx context.Context, side string, names map[string]bool
 		args, prefix = append(args, side), side+":"
 	}
 	args = append(args, "--")
-	if len(names) > mostPaths {
+	if len(names) > MostPaths {
 		args = append(args, ":(top)")
 	} else {
 		for name := range names {
