@@ -23,7 +23,7 @@ func TestOneMemoryCountsOnce(t *testing.T) {
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {
 		t.Skip("python3 is not on this machine") // its child shares its memory, as that of glibc does
 	}
-	c := command(t, `mkfifo pipe; /usr/bin/python3 -c "$BEGIN" & while ! [ -e has ]; do sleep 0.02; done; sleep 1; echo > pipe; wait; echo fine`)
+	c := command(t, `mkfifo pipe; /usr/bin/python3 -c "$BEGIN" & while ! [ -e has ]; do sleep 0.02; done; sleep 1; : > pipe; wait; echo fine`)
 	c.Limits.Memory = 300 << 20
 	if raceEnabled {
 		c.Limits.Memory = 900 << 20 // the launcher has much of it
