@@ -43,17 +43,16 @@ func (r *runnable) openFilesOf(list []process) openFiles {
 		}
 		list, _ := dir.Readdirnames(maxOpenFiles) // what was read counts
 		dir.Close()
-		// The superuser may list the files of a process that others may not look into, and sees no more of them. It may
-		// have none in its table, but in a call.
-		_, err = os.Readlink(process.dir + "/exe")
-		f.unseen = f.unseen || err != nil && !hasEnded(err) && !process.isEnding()
 		if f.count += len(list); f.count >= maxOpenFiles {
 			f.unseen = true
 			return f
 		}
 		closed := r.usesClosed(process, list) // of each process, to see its threads
 		f.unseen = f.unseen || closed
-		for _, name := range list {
+		// The program that it executes is in no table, and need not be mapped. It is looked at also because the superuser
+		// may list the files of a process that others may not look into, and sees no more of them: it may have none in its
+		// table, but in a call.
+		for _, name := range append(list, "../exe") {
 			var s unix.Stat_t
 			if err := unix.Stat(process.dir+"/fd/"+name, &s); err != nil { // closed, if it is missing
 				f.unseen = f.unseen || !hasEnded(err) && !process.isEnding()

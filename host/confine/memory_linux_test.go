@@ -1,6 +1,7 @@
 package confine_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -86,6 +87,34 @@ func TestObjectsOfTheKernel(t *testing.T) {
 	}
 	if limit := confine.LimitOfAllObjects(time.Hour); !strings.Contains(limit, "the kernel") {
 		t.Errorf("a look finds %q", limit)
+	}
+}
+
+// TestExecutedMemory: a process may execute a file of memory that it has neither open nor mapped.
+func TestExecutedMemory(t *testing.T) {
+	const length = 64 << 20
+	fd, err := unix.MemfdCreate("program", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for part := make([]byte, 1<<20); err == nil; {
+		var s unix.Stat_t
+		if err = unix.Fstat(fd, &s); err == nil && s.Size >= length {
+			break
+		}
+		_, err = unix.Write(fd, part)
+	}
+	dir := t.TempDir()
+	if err := errors.Join(err, os.Mkdir(filepath.Join(dir, "fd"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	others := confine.ExactMemory(dir, 1<<50, 0) // temporary files of this machine
+	if err := os.Symlink(fmt.Sprintf("/proc/self/fd/%d", fd), filepath.Join(dir, "exe")); err != nil {
+		t.Fatal(err)
+	}
+	if n := confine.ExactMemory(dir, 1<<50, 0); n < others+length/2 {
+		t.Errorf("%d bytes, and %d of others", n, others)
 	}
 }
 
