@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sentinel-runtime/sentinel/host/command/sentinel"
 	"github.com/sentinel-runtime/sentinel/host/ticket"
 	"github.com/sentinel-runtime/sentinel/runtime"
 	"github.com/sentinel-runtime/sentinel/sentinels"
@@ -99,7 +98,7 @@ func (h *Host) gateOf(stored runtime.Stored) gateFacts {
 		return g
 	}
 	g := gateFacts{}
-	_ = sentinel.EachObject(stored.Definition, func(object map[string]any, child sentinels.ID) {
+	_ = sentinels.EachObject(stored.Definition, func(object map[string]any, child sentinels.ID) {
 		g.reviews, g.sends = g.reviews || claimsReviews(object), g.sends || sendsMessages(object)
 		if child != "" && !slices.Contains(g.starts, child) {
 			g.starts = append(g.starts, child)
@@ -144,7 +143,7 @@ func partsOf(id sentinels.ID, of func(sentinels.ID) gateFacts, does func(gateFac
 // has reports whether does is true of an object in the text of a definition, such as a step. A text that cannot be read
 // has none.
 func has(definition json.RawMessage, does func(object map[string]any) bool) (found bool) {
-	_ = sentinel.EachObject(definition, func(object map[string]any, _ sentinels.ID) { found = found || does(object) })
+	_ = sentinels.EachObject(definition, func(object map[string]any, _ sentinels.ID) { found = found || does(object) })
 	return found
 }
 

@@ -832,7 +832,7 @@ func TestQuestionsShowStepsOfAgents(t *testing.T) {
 	if _, err := held(t, h, t.TempDir(), "sentinel/update", map[string]any{"sentinelId": "build", "definition": json.RawMessage(`{"id": "build", "steps": [{"type": "set", "values": {"version": "2.0"}}]}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if got := origin(); got != "after steps of agent:ci in revision 2 of build" {
+	if got := origin(); got != "after steps of agent:ci in revision 2 of build; may start revision 2 of build by agent:ci" {
 		t.Errorf("after an edit of an agent: %q", got)
 	}
 }
@@ -941,6 +941,38 @@ func TestQuestionsShowEventsWaitedFor(t *testing.T) {
 	must(t, h, "sentinel/decide", map[string]any{"run": made.Run, "question": q.Question, "verdict": "approve"}, nil)
 	if q := asked(t, h, made.Run, q.Question); q.Origin != "after events of agent:ci" || q.OriginBy != "agent:ci" {
 		t.Errorf("the next iteration: origin %q by %q", q.Origin, q.OriginBy)
+	}
+}
+
+// TestQuestionsShowWhatMayFollow: a question shows what an agent has made of a sentinel that the run starts behind it, by a step, a
+// command or another sentinel; what a person has accepted is not shown.
+func TestQuestionsShowWhatMayFollow(t *testing.T) {
+	h := open(t, host.Options{})
+	must(t, h, "sentinel/create", `{"definition": {"id": "deploy", "steps": [{"type": "set", "values": {"to": "good"}}]}}`, nil)
+	must(t, h, "sentinel/create", `{"definition": {"id": "between", "steps": [{"type": "command", "command": "sentinel/run", "params": {"sentinelId": "deploy"}}]}}`, nil)
+	ask := func() (sentinels.RunID, runtime.PendingDecision) {
+		t.Helper()
+		var made struct{ Run sentinels.RunID }
+		must(t, h, "sentinel/start", `{"sentinelId": "release"}`, &made)
+		return made.Run, asked(t, h, made.Run, "")
+	}
+	must(t, h, "sentinel/create", `{"definition": {"id": "release", "steps": [{"type": "approve", "prompt": "Release?"}, {"type": "sentinel", "definition": {"$ref": "between"}}]}}`, nil)
+	if _, q := ask(); q.Origin != "" || q.OriginBy != "" {
+		t.Errorf("before: origin %q by %q", q.Origin, q.OriginBy)
+	}
+	if _, err := held(t, h, t.TempDir(), "sentinel/step/update", map[string]any{"sentinelId": "deploy", "index": 0, "params": map[string]any{"values": map[string]any{"to": "evil"}}}); err != nil {
+		t.Fatal(err)
+	}
+	run, q := ask()
+	if q.Origin != "may start revision 2 of deploy by agent:ci" || q.OriginBy != "agent:ci" {
+		t.Errorf("origin %q by %q", q.Origin, q.OriginBy)
+	}
+	if lines := linesOfQuestion(t, h, run); !strings.HasPrefix(lines, "revision 2 of deploy by agent:ci, which it may start:\n") || !strings.Contains(lines, "good") || !strings.Contains(lines, "evil") {
+		t.Errorf("lines %q", lines)
+	}
+	must(t, h, "sentinel/accept", `{"sentinelId": "deploy", "revision": 2}`, nil)
+	if _, q := ask(); q.Origin != "" || q.OriginBy != "" {
+		t.Errorf("accepted: origin %q by %q", q.Origin, q.OriginBy)
 	}
 }
 

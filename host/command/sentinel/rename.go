@@ -99,13 +99,13 @@ func (f family) rename(in runtime.Incoming, names map[sentinels.ID]sentinels.ID)
 
 // renameText sets the id of a definition and the ids that it refers to.
 func renameText(text json.RawMessage, id sentinels.ID, names map[sentinels.ID]sentinels.ID) (json.RawMessage, error) {
-	def, err := decodeObject(text)
+	def, err := sentinels.DecodeObject(text)
 	if err != nil {
 		return nil, err
 	}
 	for _, value := range def {
-		visit(value, func(object map[string]any) {
-			if holder, key, from := reference(object); names[from] != "" {
+		sentinels.VisitObjects(value, func(object map[string]any) {
+			if holder, key, from := sentinels.Reference(object); names[from] != "" {
 				holder[key] = string(names[from])
 			}
 		})
@@ -127,4 +127,13 @@ func hashOf(text json.RawMessage) (string, error) {
 func digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
+}
+
+// encodeObject returns compact JSON with < > and & as they are.
+func encodeObject(object map[string]any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(object)
+	return bytes.TrimSpace(b.Bytes()), err
 }

@@ -65,7 +65,7 @@ func (r *requirements) add(rt *runtime.Runtime, id sentinels.ID) error {
 // unknown here, so every object with a type counts: there may be one too many, but never
 // one too few.
 func (r *requirements) read(s runtime.Stored) (children []sentinels.ID, err error) {
-	err = EachObject(s.Definition, func(object map[string]any, refers sentinels.ID) {
+	err = sentinels.EachObject(s.Definition, func(object map[string]any, refers sentinels.ID) {
 		if refers != "" {
 			children = append(children, refers)
 		}

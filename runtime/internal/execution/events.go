@@ -86,8 +86,8 @@ func eventText(e *sentinels.Event) string {
 }
 
 // elsewhere says which other runs of its tree executed steps that an agent or a model made and no person accepted, or were
-// given something by one: what came of it is part of what a person decides about. by is one of these. The agent that the run executes for
-// is known.
+// given something by one, and which revisions of theirs the run may start: that is part of what a person decides about. by is
+// one of these. The agent that the run executes for is known.
 func (ex *Executor) elsewhere(self run.Info) (parts []string, by string) {
 	tree, err := ex.below(self.Root)
 	if err != nil {
@@ -107,6 +107,14 @@ func (ex *Executor) elsewhere(self run.Info) (parts []string, by string) {
 		for _, by = range other.GivenBy {
 			parts = append(parts, fmt.Sprintf("after what %s gave run %s of %s", by, other.ID, other.Sentinel))
 		}
+	}
+	ahead, err := ex.ahead(self.ID)
+	if err != nil {
+		ex.svc.Log.Warn("it is not known what a run that asks may start", "run", self.ID, "error", err)
+	}
+	for _, s := range ahead {
+		by = EmitsFor(s)
+		parts = append(parts, fmt.Sprintf("may start revision %d of %s by %s", s.Revision, s.ID, by))
 	}
 	slices.Sort(parts)
 	return slices.Compact(parts), by

@@ -199,7 +199,8 @@ func (ex *Executor) AgentChanges(id sentinels.RunID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return all.String(), nil
+	ahead, err := ex.ahead(id)
+	return all.String() + ex.changesAhead(ahead), err
 }
 
 // changes returns what agents and models changed in the definition of a run, and in the stored sentinel while the run used
@@ -212,21 +213,26 @@ func (ex *Executor) changes(info run.Info, given []journal.Given) string {
 			continue
 		}
 		fmt.Fprintf(&all, "revision %d by %s, executed from iteration %d on:\n", g.Number, g.By, g.Iteration)
-		var versions [2]*sentinels.Definition
-		for i, n := range []int{g.Before, g.Number} {
-			stored, err := ex.opt.Definitions.Revision(info.Sentinel, n)
-			if err == nil && !stored.Deleted {
-				versions[i] = sentinels.Lenient(stored.Definition, ex.opt.Definitions.DecodeOptions(string(info.Sentinel)))
-			}
-		}
-		text := sentinels.DiffText(versions[0], versions[1], fmt.Sprintf("revision %d", g.Before), fmt.Sprintf("revision %d", g.Number))
-		text = ex.svc.Redact.Text(text)
-		if all.Len()+len(text) > 2*maxChanges {
-			text = fmt.Sprintf("(%d bytes of its difference are not shown, see sentinel diff)\n", len(text))
-		}
-		all.WriteString(text)
+		all.WriteString(ex.difference(info.Sentinel, g.Before, g.Number, all.Len()))
 	}
 	return all.String()
+}
+
+// difference returns the unified difference of two revisions without secrets, or its size if it would be too much behind
+// a text of so many bytes. A revision that is not kept, or 0, is empty.
+func (ex *Executor) difference(id sentinels.ID, before, after, behind int) string {
+	var versions [2]*sentinels.Definition
+	for i, n := range []int{before, after} {
+		if stored, err := ex.opt.Definitions.Revision(id, n); err == nil && !stored.Deleted {
+			versions[i] = sentinels.Lenient(stored.Definition, ex.opt.Definitions.DecodeOptions(string(id)))
+		}
+	}
+	text := sentinels.DiffText(versions[0], versions[1], fmt.Sprintf("revision %d", before), fmt.Sprintf("revision %d", after))
+	text = ex.svc.Redact.Text(text)
+	if behind+len(text) > 2*maxChanges {
+		text = fmt.Sprintf("(%d bytes of its difference are not shown, see sentinel diff)\n", len(text))
+	}
+	return text
 }
 
 // GivenInputs is Runtime.GivenInputs of package runtime.

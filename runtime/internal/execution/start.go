@@ -502,7 +502,7 @@ func (r *liveRun) checkApproved(stored *revision.Stored) error {
 		up.mu.Lock()
 		asked := up.folded.Asked
 		up.mu.Unlock()
-		own := stored.By == "step of sentinel "+string(up.begin.Sentinel) || stored.By == "model of sentinel "+string(up.begin.Sentinel)
+		own := stored.By == ownStep+string(up.begin.Sentinel) || stored.By == ownModel+string(up.begin.Sentinel)
 		if asked.IsZero() || own || !stored.SavedAt.After(asked) {
 			continue
 		}
