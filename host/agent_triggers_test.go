@@ -155,7 +155,7 @@ func TestMessagesAboutEditedRuns(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		runs, err := h.Runtime().Runs(runtime.RunFilter{Sentinel: "tell"})
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("nothing was told: %v", err)
+			t.Fatalf("no run of tell: %v", err)
 		}
 		if len(runs) > 0 {
 			return
