@@ -36,8 +36,8 @@ type HandlerOptions struct {
 	// MaxConns is how many sockets may be open at once: an agent or viewer may have a quarter of
 	// them, and agents and viewers half together. Default: 256.
 	MaxConns int
-	// Busy waits until what a client sent may be worked through, and its done ends that: the context
-	// is that of the socket's request. Default: there is no wait.
+	// Busy waits until a socket may be opened or closed, or what a client sent be worked through, and its done ends
+	// that: the context is that of the socket's request. Default: there is no wait.
 	Busy func(ctx context.Context) (done func(), err error)
 	// WriteTimeout is how long a client may take to read a message. Default: 10 s.
 	WriteTimeout time.Duration
@@ -139,12 +139,6 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, abi.New(abi.Denied, "open socket: origin is not allowed"))
 		return
 	}
-	sub, err := h.opt.Feed.Subscribe(r.URL.Query().Get("cursor"), queryTopics(r))
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	defer sub.Close()
 	caller := principal.From(r.Context())
 	leave, err := h.admit(caller)
 	if err != nil {
@@ -155,6 +149,25 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	turns := &turns{ctx: r.Context(), busy: h.opt.Busy}
 	defer turns.giveBack()
+	// Runs wait for the lock of the feed, which is taken for each topic.
+	if err := turns.take(); err != nil {
+		status := http.StatusServiceUnavailable
+		if errors.Is(err, principal.ErrRevoked) {
+			status = http.StatusUnauthorized
+		}
+		refuse(w, status, err)
+		return
+	}
+	sub, err := h.opt.Feed.Subscribe(r.URL.Query().Get("cursor"), queryTopics(r))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	defer func() {
+		turns.ctx = context.WithoutCancel(turns.ctx) // the client may have gone
+		_ = turns.take()                             // so there is no error
+		sub.Close()
+	}()
 	conn, err := websocket.Accept(inTurn{w, turns}, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{Subprotocol},
 		OnPingReceived:     turns.answers,
@@ -164,6 +177,7 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Accept has answered
 	}
+	turns.giveBack()
 	s := &socket{handler: h, conn: conn, sub: sub, turns: turns}
 	if caller.Kind != "" && caller.Kind != principal.Person {
 		s.redact = h.opt.Redact

@@ -513,13 +513,13 @@ func TestSocketsOfPersonsAreLeft(t *testing.T) {
 
 // TestMessagesWaitForTheirPlace: a message of a client is executed in its place, and the answer is written without it.
 func TestMessagesWaitForTheirPlace(t *testing.T) {
-	busy, free := make(chan struct{}), make(chan struct{})
+	busy, free, opened := make(chan struct{}), make(chan struct{}, 10), atomic.Bool{}
 	s := serve(t, livefeed.HandlerOptions{Busy: func(ctx context.Context) (func(), error) {
-		if principal.From(ctx).Kind != principal.Agent {
+		if principal.From(ctx).Kind != principal.Agent || !opened.Swap(true) {
 			return func() {}, nil
 		}
 		<-busy
-		return func() { close(free) }, nil
+		return func() { free <- struct{}{} }, nil
 	}}, livefeed.Options{})
 	url := asCaller(t, s.sockets)
 	c := dial(t, url+"agent:a")
@@ -538,11 +538,51 @@ func TestMessagesWaitForTheirPlace(t *testing.T) {
 	}
 }
 
+// TestSocketsOpenAndCloseInTheirPlace: runs wait for the lock of the feed, so a client that opens and drops sockets with
+// many topics does so in its place. One that may have no further socket waits for none.
+func TestSocketsOpenAndCloseInTheirPlace(t *testing.T) {
+	asked, free := make(chan struct{}), make(chan struct{})
+	s := serve(t, livefeed.HandlerOptions{MaxConns: 1, Busy: func(context.Context) (func(), error) {
+		asked <- struct{}{}
+		<-free
+		return func() {}, nil
+	}}, livefeed.Options{})
+	opened := make(chan *websocket.Conn)
+	go func() {
+		conn, _, err := websocket.Dial(t.Context(), s.url+"?topics=runs", nil)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- conn
+	}()
+	select {
+	case <-asked:
+	case <-opened:
+		t.Fatal("the socket was opened without a place")
+	}
+	if n := s.Stats().Subscribers; n != 0 {
+		t.Errorf("%d subscriptions without a place", n)
+	}
+	if _, res, err := websocket.Dial(t.Context(), s.url+"?topics=runs", nil); err == nil || res == nil || res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one more: %v", err)
+	}
+	free <- struct{}{}
+	(<-opened).CloseNow()
+	<-asked
+	if n := s.Stats().Subscribers; n != 1 {
+		t.Errorf("%d subscriptions, want 1: it was closed without a place", n)
+	}
+	free <- struct{}{}
+}
+
 // TestFramesWaitForTheirPlace: frames that are no message are worked through in the place of their client, too. It is
 // given back before a pong is written, and pings that come close together have one answer.
 func TestFramesWaitForTheirPlace(t *testing.T) {
-	asked, free, held := make(chan struct{}, 1000), make(chan struct{}), atomic.Bool{}
+	asked, free, held, opened := make(chan struct{}, 1000), make(chan struct{}), atomic.Bool{}, atomic.Bool{}
 	s := serve(t, livefeed.HandlerOptions{Busy: func(context.Context) (func(), error) {
+		if !opened.Swap(true) {
+			return func() {}, nil
+		}
 		asked <- struct{}{}
 		<-free
 		held.Store(true)
