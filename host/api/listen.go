@@ -45,7 +45,7 @@ type ListenOptions struct {
 const (
 	headerTime = 10 * time.Second // for the headers to arrive
 	idleTime   = 2 * time.Minute  // between requests
-	maxHeader  = 32 << 10         // bytes
+	maxHeader  = 16 << 10         // bytes; the server reads 4 KB more
 	maxConns   = 1024
 	minConns   = 16
 	graceTime  = 10 * time.Second
