@@ -36,7 +36,7 @@ func (a *API) HooksWait() int { return a.hooks.Waiting(hookSenders) }
 
 // HoldHooks takes the turn of webhooks until done is called.
 func (a *API) HoldHooks() (done func()) {
-	done, _ = a.hooks.Enter(context.Background(), hookSenders) // without an end of the context there is no error
+	done, _ = a.hooks.Enter(context.Background(), hookSenders) // cannot fail without an end of the context
 	return done
 }
 

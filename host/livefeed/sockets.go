@@ -165,7 +165,7 @@ func (h *Sockets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() {
 		turns.ctx = context.WithoutCancel(turns.ctx) // the client may have gone
-		_ = turns.take()                             // so there is no error
+		_ = turns.take()                             // cannot fail without an end of the context
 		sub.Close()
 	}()
 	conn, err := websocket.Accept(inTurn{w, turns}, r, &websocket.AcceptOptions{
