@@ -55,7 +55,7 @@ type StartOptions struct {
 	// error conflict, with queue the run begins when those before it have ended, with restart they
 	// are stopped first. It does not count for a child. Default: the run begins beside them.
 	Overlap sentinels.Overlap
-	// Durable returns once the start is on the disk, for a caller who is told about the run. Default: once it is
+	// Durable returns once the start is on the disk, for a caller who receives its id. Default: once it is
 	// queued for its commit, which takes 50 ms at most; a crash before loses the run.
 	Durable bool
 	// Over refuses the start, with its error, if it would stop that run by Overlap. Default nil: it stops every one.

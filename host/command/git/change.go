@@ -180,7 +180,7 @@ func (r *repository) commitsNoHidden(ctx context.Context, in request, head strin
 
 // keepsFiles returns the error of a model or an agent that would have git change files of the host itself, from what is
 // in the work tree or a commit to another one: a person's definition would be gone, or an earlier one back that asks less.
-// So it is with files that the caller does not see, such as .env, and with files that git could not bring back. args are those of
+// So it is with files that the caller does not see, such as .env, and with files that git could not restore. args are those of
 // git diff.
 func (r *repository) keepsFiles(ctx context.Context, args ...string) error {
 	if !r.held {
