@@ -85,7 +85,7 @@ func Output(run string, result sdk.Value) sdk.Value {
 	if !last.Exists() {
 		last = sdk.Null()
 	}
-	out := sdk.Object(
+	fields := []sdk.Field{
 		sdk.F("success", sdk.Bool(result.Get("status").StringOr("") == "completed" && last.Get("success").BoolOr(true))),
 		sdk.F("status", result.Get("status")),
 		sdk.F("run", sdk.String(run)),
@@ -93,13 +93,14 @@ func Output(run string, result sdk.Value) sdk.Value {
 		sdk.F("output", last),
 		sdk.F("variables", result.Get("variables")),
 		sdk.F("error", result.Get("error")),
-	)
+	}
+	own := sdk.Object(fields...)
 	for name, value := range result.Get("variables").Fields() {
-		if !out.Get(name).Exists() {
-			out = out.With(name, value)
+		if !own.Get(name).Exists() {
+			fields = append(fields, sdk.F(name, value))
 		}
 	}
-	return out
+	return sdk.Object(fields...)
 }
 
 // failure returns the error for a child run that did not complete, nil for one that

@@ -29,7 +29,7 @@ func Step() sdk.Step {
 
 // run returns the values that it has set, by name. None is set after an error.
 func run(c *sdk.Context) (sdk.Value, error) {
-	values := sdk.Object()
+	var fields []sdk.Field
 	for name, entry := range c.Field("values").Fields() {
 		value := entry.Get("value")
 		if source, ok := entry.Get("expr").AsString(); ok {
@@ -38,8 +38,9 @@ func run(c *sdk.Context) (sdk.Value, error) {
 				return sdk.Value{}, failed(name, err)
 			}
 		}
-		values = values.With(name, value)
+		fields = append(fields, sdk.F(name, value))
 	}
+	values := sdk.Object(fields...)
 	return values, c.SetVars(values)
 }
 
