@@ -622,9 +622,17 @@ func TestRecords(t *testing.T) {
 	if shown, err := forge.New(forge.Options{Update: opt.Update}).Pull(t.Context(), "T-1"); err != nil || shown.Live || shown.State != forge.StateMerged {
 		t.Errorf("the record: %+v, %v", shown, err)
 	}
-	long := strings.Repeat("good ", 20000)
+	// What hides the rest of a text in Markdown does not hide who wrote it.
+	signed := forge.Request{Ticket: "T-1", Title: "x", Body: "y <!--", By: "agent:ci"}
+	if out, err := forge.New(forge.Options{Update: opt.Update, Work: opt.Work}).Open(t.Context(), signed); err != nil || out.Body != "agent:ci wrote:\n\ny <!--" {
+		t.Errorf("got %q, %v", out.Body, err)
+	}
+	if _, err := s.Open(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	long := "<!--" + strings.Repeat("good ", 20000)
 	c, err := s.Comment(t.Context(), "T-1", long, "agent:ci", "k")
-	if err != nil || !c.Posted || c.URL == "" || !strings.Contains(fmt.Sprint(f.comments[0]["body"]), "\n\nby agent:ci") {
+	if err != nil || !c.Posted || c.URL == "" || !strings.HasPrefix(fmt.Sprint(f.comments[0]["body"]), "agent:ci wrote:\n\n<!--") {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	// A forge that is down leaves the record as it was.

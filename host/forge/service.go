@@ -106,6 +106,7 @@ type Request struct {
 	Body       string
 	Repository string // OWNER/NAME; default that of the remote
 	Bound      bool   // a Repository that is not that of the remote is denied
+	By         string // who wrote Body, which then begins with it; "" for the person whose token the forge gets
 }
 
 // Opened is what Open did.
@@ -119,7 +120,7 @@ type Opened struct {
 // forge for the repository it is recorded only. A title becomes one line of at most 255
 // characters and a body has at most 65,536: the rest is cut and marked.
 func (s *Service) Open(ctx context.Context, in Request) (out Opened, err error) {
-	in.Title, in.Body = fit(strings.Join(strings.Fields(in.Title), " "), maxTitle, cutTitle), fit(in.Body, maxBody, cutBody)
+	in.Title, in.Body = fit(strings.Join(strings.Fields(in.Title), " "), maxTitle, cutTitle), signed(in.Body, in.By, maxBody)
 	if in.Title == "" {
 		return out, bad("title", "is missing")
 	}
@@ -240,16 +241,12 @@ type Commented struct {
 }
 
 // Comment adds a comment to the pull request of a ticket. A call that is repeated with its
-// key within a day finds the comment. Its last line names by, if that is not empty.
+// key within a day finds the comment. Its first line names by, if that is not empty.
 func (s *Service) Comment(ctx context.Context, ticket, body, by, key string) (out Commented, err error) {
 	if strings.TrimSpace(body) == "" {
 		return out, bad("body", "is missing")
 	}
-	signature := ""
-	if by != "" {
-		signature = "\n\nby " + by
-	}
-	body = fit(body, maxComment-len(signature), cutBody) + signature
+	body = signed(body, by, maxComment)
 	r, err := s.record(ctx, ticket)
 	if err != nil {
 		return out, err
@@ -264,6 +261,16 @@ func (s *Service) Comment(ctx context.Context, ticket, body, by, key string) (ou
 	out.URL, err = s.opt.Forge.Comment(ctx, repo, *r.Number, body, key)
 	out.Posted = err == nil
 	return out, err
+}
+
+// signed returns a body of at most limit characters whose first line names by, if that is not empty. Behind the
+// body, an open HTML comment or code fence of it would hide the name.
+func signed(body, by string, limit int) string {
+	if by == "" {
+		return fit(body, limit, cutBody)
+	}
+	name := by + " wrote:\n\n"
+	return name + fit(body, limit-len(name), cutBody)
 }
 
 // record returns the record of a ticket.

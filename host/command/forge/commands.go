@@ -41,7 +41,7 @@ func (f family) open(ctx context.Context, call *command.Call, in openIn) (forge.
 	if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 		return forge.Opened{}, err
 	}
-	return f.s.Open(ctx, forge.Request{Ticket: in.Ticket, Token: in.Token, Title: in.Title, Body: in.Body, Repository: in.Repository, Bound: call.Bounded()})
+	return f.s.Open(ctx, forge.Request{Ticket: in.Ticket, Token: in.Token, Title: in.Title, Body: in.Body, Repository: in.Repository, Bound: call.Bounded(), By: author(call)})
 }
 
 type pullIn struct {
@@ -58,16 +58,20 @@ type commentIn struct {
 	Body   string `json:"body" jsonschema:"in Markdown; cut to the 65,436 characters that forges take"`
 }
 
-// comment signs what an agent or model wrote, since the forge shows it as written by the person whose token it has.
 func (f family) comment(ctx context.Context, call *command.Call, in commentIn) (forge.Commented, error) {
 	if call.Bounded() { // steps of a person say themselves on which tickets they comment
 		if err := f.holder(ctx, call, in.Ticket, in.Token); err != nil {
 			return forge.Commented{}, err
 		}
 	}
-	by := ""
-	if call.Share() != "" {
-		by = call.Who()
+	return f.s.Comment(ctx, in.Ticket, in.Body, author(call), call.Key)
+}
+
+// author returns the agent or model that calls, "" for a person: the forge shows what either wrote as written by the
+// person whose token it has.
+func author(call *command.Call) string {
+	if call.Share() == "" {
+		return ""
 	}
-	return f.s.Comment(ctx, in.Ticket, in.Body, by, call.Key)
+	return call.Who()
 }
