@@ -258,3 +258,22 @@ func TestWorkTreesAreHeld(t *testing.T) {
 		t.Errorf("a workspace that was replaced: %s %v", out, err)
 	}
 }
+
+// TestInitBelowARepository: a new repository in a folder of one takes its place for all that work in the folder, so
+// only the person and their steps make it.
+func TestInitBelowARepository(t *testing.T) {
+	b := newBench(t)
+	b.repo()
+	b.dir = filepath.Join(b.dir, "app")
+	if err := os.Mkdir(b.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []command.By{command.ByModel, command.ByAgent} {
+		if text, err := b.as(by, git.Options{}, params{"operation": "init"}); abi.CodeOf(err) != abi.Denied {
+			t.Errorf("%v: %s, %v", by, text, err)
+		}
+	}
+	if text, err := b.as(command.ByStep, git.Options{}, params{"operation": "init"}); err != nil {
+		t.Errorf("%s, %v", text, err)
+	}
+}

@@ -110,6 +110,9 @@ func (g *runner) open(ctx context.Context, call *command.Call, operation string)
 			}
 			return r, r.keepInside(ctx)
 		}
+		if top := gitexec.WorkTree(dir); top != "" && top != dir && call.Held() {
+			return nil, refuse(fmt.Sprintf("the workspace is in the repository %q, whose place a new one would take", top), "")
+		}
 		return r, nil
 	}
 	a, err := r.git(ctx, "rev-parse", "--show-toplevel")
