@@ -137,6 +137,9 @@ func (s *Store) importOne(in revision.Incoming, opt revision.SaveOptions) (revis
 			history = checked[max(0, len(checked)-s.opt.Keep):]
 			for i := range history {
 				history[i].Within, history[i].Maker = s.both(opt.Within, history[i].Within), makerOf(opt)
+				if opt.Within != nil { // an approval that was asked for earlier does not cover it
+					history[i].SavedAt = time.Now().UTC()
+				}
 			}
 		}
 	}

@@ -96,6 +96,23 @@ func TestImportKeepsBounds(t *testing.T) {
 	}
 }
 
+// A caller with a bound does not say when revisions were made: an approval covers those before it.
+func TestImportWithABoundIsDatedNow(t *testing.T) {
+	past := history(t, used(t))
+	for i := range past {
+		past[i].SavedAt = past[i].SavedAt.AddDate(-5, 0, 0)
+	}
+	to, before := open(t, definition.Options{}), time.Now()
+	if _, err := to.Import(within(t), []revision.Incoming{{Definition: decode(t, plain("e")), History: past}}, revision.SaveOptions{Within: []string{"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range history(t, to) {
+		if r.SavedAt.Before(before.Truncate(time.Second)) {
+			t.Errorf("revision %d is of %v", r.Revision, r.SavedAt)
+		}
+	}
+}
+
 // A definition that cannot be imported keeps out all, and the error names the cause.
 func TestImportAllOrNothing(t *testing.T) {
 	good := history(t, used(t))
