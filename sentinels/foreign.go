@@ -127,7 +127,7 @@ func foreign(root *node, text []byte) (what, hint string) {
 	}
 	switch {
 	case cron && (cronLine.MatchString(first) || assignment.MatchString(first)):
-		return "a crontab", "each line becomes a definition: `sentinel init --template schedule` writes one, with a place for the time and the command"
+		return "a crontab", "each line becomes a definition: `sentinel init --template schedule` writes one, `sentinel help cron` explains the times"
 	case !yamlLine.MatchString(first) && tomlLine.MatchString(first):
 		return "TOML", writeHint
 	case !yamlLine.MatchString(first):

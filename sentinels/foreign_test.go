@@ -50,3 +50,11 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 }
+
+// The hint for a crontab leads to the page about its times.
+func TestForeignCrontabHint(t *testing.T) {
+	_, problems := sentinels.Decode([]byte("30 2 * * * /usr/bin/backup\n"), sentinels.DecodeOptions{File: "f"})
+	if len(problems) != 1 || !strings.Contains(problems[0].Hint, "`sentinel help cron`") {
+		t.Errorf("problems %+v, want a hint that names the help topic", problems)
+	}
+}
