@@ -178,6 +178,40 @@ func TestResumeAllAsksOnceForProcesses(t *testing.T) {
 	}
 }
 
+// A process whose starting call has no recorded end is not counted beside that call. One that an earlier call of the same
+// step has started is.
+func TestResumeAllCountsCallWithItsProcessOnce(t *testing.T) {
+	f := newRecordingStore()
+	rt := open(t, newFakeHost(), f, runtime.Options{})
+	id := start(t, rt, `{"name":"d","steps":[{"type":"call","command":"world/spawn","value":1,"outputTo":"x"}],"loop":{"type":"count","max":2}}`, runtime.StartOptions{})
+	wait(t, rt, id)
+	rt.Close()
+	w := newFakeHost()
+	w.cut = []runtime.InterruptedExecution{{Execution: "x1", Path: "0"}, {Execution: "x9", Path: "0"}}
+	rt = open(t, w, f.prefix(t, f.after(t, 2, hasCall("world/spawn"))), runtime.Options{})
+	rec, err := rt.ResumeAll(within(t), runtime.ResumeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []runtime.Doubt{
+		{Run: id, Sentinel: "d", Call: "0!1", Step: "0", What: "command world/spawn", Choice: "ask"},
+		{Run: id, Sentinel: "d", Call: "0!x1", Step: "0", What: "background process x1", Choice: "ask"},
+	}
+	if diff := cmp.Diff(want, rec.InDoubt); diff != "" {
+		t.Error(diff)
+	}
+	for _, call := range []string{"0!x1", "0!1"} { // each is asked about, and nothing else
+		until(t, "the question about "+call, func() bool {
+			asked := status(t, rt, id).Decisions
+			return len(asked) == 1 && asked[0].Call == call
+		})
+		decide(t, rt, id, runtime.Decision{Call: call, Verdict: "skip"})
+	}
+	if res := wait(t, rt, id); res.Status != sentinels.StatusCompleted {
+		t.Errorf("%s, %v", res.Status, res.Error)
+	}
+}
+
 type bulkHost struct {
 	*fakeHost
 	cut   map[sentinels.RunID][]runtime.InterruptedExecution

@@ -47,7 +47,7 @@ func (r *liveRun) recoverProcesses() error {
 			return err
 		}
 	}
-	r.interruptedProcesses = nil
+	r.interruptedProcesses, r.processStarts = nil, nil
 	return nil
 }
 
@@ -109,8 +109,11 @@ type startedCall struct {
 }
 
 // startingCalls returns, by execution id, the recorded command calls that started the
-// interrupted processes. It reads all records of the run that are kept.
+// interrupted processes. It reads all records of the run that are kept, once.
 func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
+	if r.processStarts != nil {
+		return r.processStarts, nil
+	}
 	found := map[string]*startedCall{}
 	var calls history.CallReader
 	err := r.ex.opt.Store.Journal(string(r.id), 1, func(seq uint64, raw []byte) error {
@@ -145,7 +148,11 @@ func (r *liveRun) startingCalls() (map[string]*startedCall, error) {
 		}
 		return nil
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	r.processStarts = found
+	return found, nil
 }
 
 // started decodes a recorded call; ok is false if it did not start x.

@@ -268,10 +268,7 @@ func (r *liveRun) doubts() []run.Doubt {
 	add := func(call, address, what string, choice sentinels.Interrupt) {
 		out = append(out, run.Doubt{Run: r.id, Sentinel: r.begin.Sentinel, Call: call, Step: address, What: what, Choice: choice})
 	}
-	for _, x := range r.interruptedProcesses {
-		at := sentinels.PathAddress(x.Path)
-		add(processDecisionName(x), at, "background process "+x.Execution, step.DoubtChoice(r.stepInterrupt(at), false))
-	}
+	inDoubt := map[string]bool{} // paths of steps with a call in doubt
 	for _, e := range r.folded.Executions {
 		a := e.Attempt
 		if a == nil {
@@ -282,10 +279,25 @@ func (r *liveRun) doubts() []run.Doubt {
 			if !h.InDoubt() || !r.ex.svc.MayHaveBegun(r.ctx, h.Start, a.Number, func() string { return step.CallKey(step.ExecutionKey(r.id, r.folded.Iteration, e.Path), h.Seq) }) {
 				continue
 			}
+			inDoubt[e.Path] = true
 			add(history.CallName(e.Path, h.Seq), address, step.CallName(h.Start), step.DoubtChoice(r.stepInterrupt(address), h.Start.Safe))
 		}
 	}
+	for _, x := range r.interruptedProcesses {
+		if inDoubt[x.Path] && !r.wasStarted(x) {
+			continue // its call is the one in doubt: one effect, one decision
+		}
+		at := sentinels.PathAddress(x.Path)
+		add(processDecisionName(x), at, "background process "+x.Execution, step.DoubtChoice(r.stepInterrupt(at), false))
+	}
 	return out
+}
+
+// wasStarted reports whether the call that started a process has a recorded end. It reports true if the journal cannot be
+// read: the run fails by that when it continues.
+func (r *liveRun) wasStarted(x external.InterruptedExecution) bool {
+	calls, err := r.startingCalls()
+	return err != nil || calls[x.Execution] != nil
 }
 
 // stepInterrupt returns the onInterrupt setting that applies to the step at address.

@@ -52,6 +52,7 @@ type state struct {
 	stepsAtCrash         []string                        // paths of steps that were executing at a crash that is not counted yet
 	onInterrupt          sentinels.Interrupt             // onInterrupt option of the resume; may be empty
 	interruptedProcesses []external.InterruptedExecution // background processes that a crash interrupted and that are not handled yet
+	processStarts        map[string]*startedCall         // what startingCalls found for interruptedProcesses; nil before
 	keptIterations       retention.Iterations            // iterations whose records are in the journal
 	result               *waitedResult                   // nil until schedule.ended is closed
 }
