@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sentinel-runtime/sentinel/host"
 	"github.com/sentinel-runtime/sentinel/host/cli"
@@ -334,6 +335,28 @@ func TestInboxOfTerminal(t *testing.T) {
 		})
 		if code != 0 || !slices.Equal(e.Calls, []string{c.call}) || !strings.Contains(errs.String(), "and 47 more of agent:ci: sentinel inbox --by agent:ci") {
 			t.Errorf("%s: exit %d, calls %q, %s", c.args, code, e.Calls, errs.String())
+		}
+	}
+}
+
+// TestInboxFitsTerminal: a terminal has the prose of the inbox in lines that end with a word. Lines to type are whole.
+func TestInboxFitsTerminal(t *testing.T) {
+	const id = "01a207be-283b-7b36-bbb7-8aa60211067c"
+	prompt := strings.TrimSpace(strings.Repeat("reconsider ", 30))
+	e := &clitest.Engine{Results: map[string]any{"inbox/list": `{"entries":[
+		{"id":"` + id + `","call":"0!1","kind":"approval","subject":"gate","prompt":"` + prompt + `","origin":"` + strings.Repeat("started ", 15) + `","choices":["approve","reject"],"since":"2026-01-02T03:00:00Z","lines":["` + prompt + `"]},
+		{"id":"` + id + `","kind":"ticket","subject":"gate","prompt":"?","choices":["release"],"since":"2026-01-02T03:00:00Z","lines":["make all"]}]}`}}
+	var out, errs bytes.Buffer
+	code := cli.Run(t.Context(), app.Env{
+		Args: []string{"inbox"}, Dir: t.TempDir(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, StdoutTerminal: true, Engine: e, Now: func() time.Time { return clitest.Now },
+		Width: func() int { return 80 }, Getenv: trusting(nil),
+	})
+	if code != 0 || strings.Count(out.String(), "reconsider") < 60 {
+		t.Fatalf("exit %d, %s%s", code, out.String(), errs.String())
+	}
+	for line := range strings.Lines(out.String() + errs.String()) {
+		if line = strings.TrimRight(line, "\n"); utf8.RuneCountInString(line) > 80 && !strings.Contains(line, " sentinel decide") {
+			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
 		}
 	}
 }

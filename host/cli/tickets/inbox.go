@@ -10,6 +10,7 @@ import (
 
 	"github.com/sentinel-runtime/sentinel/host/cli/app"
 	"github.com/sentinel-runtime/sentinel/host/cli/output"
+	"github.com/sentinel-runtime/sentinel/host/internal/termtext"
 	"github.com/sentinel-runtime/sentinel/internal/textcut"
 )
 
@@ -80,7 +81,7 @@ func (a verbs) inbox() *cobra.Command {
 					}
 				}
 				if e.Origin != "" {
-					a.Info("%s: %s", e.ID, output.Escape(e.Origin))
+					a.Info("%s", a.filled(termtext.Sprintf("%s: %s", e.ID, e.Origin)))
 				}
 				if err := a.showLines(e); err != nil {
 					return err
@@ -153,7 +154,7 @@ func (e entry) why() string {
 func (a verbs) showLines(e entry) error {
 	page := new(output.Page)
 	if why := strings.TrimSpace(e.Prompt); e.Call != "" && (len(why) > whyBytes || strings.Contains(why, "\n")) {
-		page.Printf("\nrun %s asks%s:\n  %s\n", e.ID, app.TextLength(why), app.Block(why))
+		page.Printf("%s\n", a.filled(termtext.Sprintf("\nrun %s asks%s:\n  %s", e.ID, app.TextLength(why), app.Block(why))))
 		page.Printf("to answer this question and no other: %s\n", a.toType(e))
 	}
 	if len(e.Lines) == 0 {
@@ -166,15 +167,37 @@ func (a verbs) showLines(e entry) error {
 		return a.Out.Write(page.Text())
 	}
 	if e.Call != "" {
-		page.Printf("\n%s\n", app.ShowOfOthers(e.ID, e.Lines))
+		page.Printf("\n%s\n", a.filled(app.ShowOfOthers(e.ID, e.Lines)))
 		return a.Out.Write(page.Text())
 	}
-	page.Printf("\na release of %s approves these lines, which checks execute or send:\n", e.ID)
+	page.Printf("\n%s\n", a.filled(termtext.Sprintf("a release of %s approves these lines, which checks execute or send:", e.ID)))
 	for _, line := range e.Lines {
 		page.Printf("  %s\n", app.Block(line))
 	}
 	page.Printf("to approve these and no others: sentinel decide%s %s release --%s %s\n", a.SameStore(), output.Quote(e.ID), app.DigestFlag, e.pin("criteria_digest"))
 	return a.Out.Write(page.Text())
+}
+
+// filled breaks lines that are too long for the terminal at words, below the first word of each. It is for prose:
+// lines that are executed or typed stay whole, so that they are what a person copies.
+func (a verbs) filled(text termtext.Text) termtext.Text {
+	if !a.Env.StdoutTerminal {
+		return text
+	}
+	width := a.Env.Width()
+	var lines []termtext.Text
+	for line := range strings.SplitSeq(string(text), "\n") {
+		words := strings.TrimLeft(line, " ")
+		indent := termtext.Text(line[:len(line)-len(words)])
+		if output.Width(termtext.Text(line)) <= width || len(indent) >= width/2 {
+			lines = append(lines, termtext.Text(line))
+			continue
+		}
+		for _, part := range output.FillText(termtext.Text(words), width-len(indent)) {
+			lines = append(lines, indent+part)
+		}
+	}
+	return termtext.Join(lines, "\n")
 }
 
 // toType returns the command line that decides about an entry.
