@@ -904,7 +904,7 @@ func TestQuestionsShowWhatWasTakenBack(t *testing.T) {
 		if ofSentinel {
 			must(t, h, "sentinel/accept", map[string]any{"sentinelId": id, "revision": 3}, nil)
 		}
-		question = next(question)
+		next(question)
 		shows := func(run sentinels.RunID) {
 			t.Helper()
 			if q := asked(t, h, run, ""); !strings.Contains(q.Origin, "agent:ci") || q.OriginBy != "agent:ci" {

@@ -287,10 +287,7 @@ func TestReleaseNames(t *testing.T) {
 	}
 	name := strings.NewReplacer("{{ .ProjectName }}", config.ProjectName, "{{ .Version }}", "VERSION", "{{ .Os }}", build.Goos[0],
 		"{{ .Arch }}", build.Goarch[0]).Replace(archive.NameTemplate) + "." + archive.Formats[0]
-	wanted := []string{"`" + name + "`"}
-	for _, format := range config.Nfpms[0].Formats {
-		wanted = append(wanted, format)
-	}
+	wanted := append([]string{"`" + name + "`"}, config.Nfpms[0].Formats...)
 
 	var workflow struct {
 		Jobs map[string]struct {

@@ -81,7 +81,7 @@ func (r *liveRun) AwaitDecision(ctx context.Context, name string, attempt int, w
 	var others []string // what is behind the run besides its own start
 	what.OriginBy = r.originBy()
 	if what.Kind == run.DecisionApproval {
-		by := ""
+		var by string
 		others, by = r.ex.elsewhere(r.summary())
 		what.OriginBy = cmp.Or(what.OriginBy, by)
 		if err := r.ex.checkInputs(r.id); err != nil {
