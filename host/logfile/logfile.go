@@ -50,7 +50,7 @@ type Writer struct {
 	mu   sync.Mutex
 	file *os.File
 	size int64
-	null bool // the file is the null device, which has no size and is not renamed
+	sink bool // the file is a device that answers at once; it has no size and is not renamed
 
 	owned map[string]map[string]int64 // bytes of each owner in the rotated files that were read
 }
@@ -80,10 +80,10 @@ func Open(path string, opt Options) (*Writer, error) {
 }
 
 func (w *Writer) open() error {
-	// The null device takes everything at once. Other devices are refused as pipes are: a terminal that is stopped
-	// takes nothing, and whatever logs would wait for it.
+	// Other devices are refused as pipes are: a terminal that is stopped takes nothing, and whatever logs
+	// would wait for it.
 	open := regularfile.OpenFile
-	if w.null = isNull(w.path); w.null {
+	if w.sink = isSink(w.path); w.sink {
 		open = os.OpenFile
 	}
 	f, err := open(w.path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -98,14 +98,17 @@ func (w *Writer) open() error {
 	return nil
 }
 
-// isNull reports whether a path leads to the null device.
-func isNull(path string) bool {
+// isSink reports whether a path leads to a device that takes or refuses everything at once: /dev/null, or /dev/full, which
+// is for tests of a full disk.
+func isSink(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
 		return false
 	}
-	null, err := os.Stat(os.DevNull)
-	return err == nil && os.SameFile(info, null)
+	return slices.ContainsFunc([]string{os.DevNull, "/dev/full"}, func(name string) bool {
+		device, err := os.Stat(name)
+		return err == nil && device.Mode()&fs.ModeDevice != 0 && os.SameFile(info, device)
+	})
 }
 
 // Write appends p, rotating before it if the file would grow too large. When
@@ -117,7 +120,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return 0, fs.ErrClosed
 	}
 	var failed error
-	if !w.null && w.size > 0 && w.size+int64(len(p)) > w.opt.Size {
+	if !w.sink && w.size > 0 && w.size+int64(len(p)) > w.opt.Size {
 		failed = w.rotate()
 	}
 	n, err := w.file.Write(p)
