@@ -96,7 +96,6 @@ func (r *Syncer) loadPlugin(ctx context.Context, f *file) {
 		return
 	}
 	f.state, f.plugin, f.problems, f.failing = Live, info.Name, nil, false
-	r.opt.Logger.Info("plugin is live", "file", f.shown, "plugin", info.Name, "version", info.Version, "digest", info.Digest)
 }
 
 // moduleOf returns the bytes of a file's module, or why they are not loaded, once

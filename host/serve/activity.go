@@ -145,10 +145,10 @@ func (a *activityLog) defined(c runtime.DefinitionChange) {
 	a.add(message, texts("sentinel", string(c.ID), "revision", strconv.Itoa(c.Revision), "by", c.By, "file", c.Origin, "note", c.Note)...)
 }
 
-// plugged logs the state of a plugin that has changed.
+// plugged logs the state of a plugin that has changed, by its file: the command that allowed or denied it has a line of its own.
 func (a *activityLog) plugged(p plugin.Info) {
 	if !p.Trusted {
-		a.add("plugin "+string(p.State), texts("plugin", p.Name, "version", p.Version, "file", p.Source, "problem", p.Problem, "refused", p.Refused)...)
+		a.add("plugin "+string(p.State), texts("plugin", p.Name, "version", p.Version, "by", "file", "file", p.Source, "digest", p.Digest, "problem", p.Problem, "refused", p.Refused)...)
 	}
 }
 

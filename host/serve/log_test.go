@@ -199,10 +199,15 @@ func TestLogOfChanges(t *testing.T) {
 	call("plugin/allow", `{"name": "ask"}`)
 	logged(`"plugin live"`, "plugin=ask")
 	logged(`"plugin allowed"`, "plugin=ask", "by=user")
+	drop(t, project, "2", "")
+	logged(`"plugin live"`, "plugin=ask", "version=2", "by=file", "file=ask.wasm", "digest=")
 	if err := os.Remove(filepath.Join(project, ".sentinel", "plugins", "ask.wasm")); err != nil {
 		t.Fatal(err)
 	}
 	logged(`"plugin is unloaded"`, "plugin=ask")
+	if live := regexp.MustCompile(`(?m)^.*msg="plugin (is )?live".*$`).FindAllString(log.String(), -1); len(live) != 2 {
+		t.Errorf("%d lines for two versions that became live:\n%s", len(live), strings.Join(live, "\n"))
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

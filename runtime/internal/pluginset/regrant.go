@@ -189,7 +189,6 @@ func (s *Set) reload(ctx context.Context, version plugin.Info) error {
 	}
 	switch {
 	case err == nil:
-		s.opt.Log.Info("plugin is live", "plugin", info.Name, "version", info.Version, "file", info.Source, "digest", info.Digest)
 		s.changed(info)
 	case info.State == plugin.Waiting || abi.CodeOf(err) != abi.Internal:
 		s.refused(info, err)
