@@ -289,7 +289,7 @@ func interrupted(lost []shell.Record) []runtime.InterruptedExecution {
 	return out
 }
 
-func (e *executions) Memory(run sentinels.RunID) int64 { return e.shells.Memory(run) }
+func (e *executions) Memory(run sentinels.RunID) (int64, string) { return e.shells.Memory(run) }
 
 // contexts builds $ragContext.
 type contexts Host

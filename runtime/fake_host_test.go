@@ -25,7 +25,10 @@ type fakeHost struct {
 	delay  time.Duration
 	fail   func(name string, attempt int) error
 	cut    []runtime.InterruptedExecution // background processes that died with the last host
-	ended  int                            // runs whose processes were ended
+
+	memory  int64  // that the processes of each run take
+	largest string // path of the step of the largest process
+	ended   int    // runs whose processes were ended
 }
 
 func newFakeHost() *fakeHost { return &fakeHost{made: map[string]int{}} }
@@ -195,7 +198,7 @@ func (w *fakeHost) Interrupted(context.Context, sentinels.RunID) ([]runtime.Inte
 	return w.cut, nil
 }
 
-func (w *fakeHost) Memory(sentinels.RunID) int64 { return 0 }
+func (w *fakeHost) Memory(sentinels.RunID) (int64, string) { return w.memory, w.largest }
 
 // steps is a small set of step types, written as Go functions.
 func steps() *runtime.GoModule {

@@ -39,3 +39,17 @@ func TestMemoryLimitOfVariables(t *testing.T) {
 		})
 	}
 }
+
+// TestMemoryLimitNamesStep: a run whose processes take too much memory failed at the step with the largest process.
+func TestMemoryLimitNamesStep(t *testing.T) {
+	w := newFakeHost()
+	w.memory, w.largest = 3<<20, "1"
+	rt := open(t, w, store.NewMemory(), runtime.Options{})
+	res := runToEnd(t, rt, `{"name":"d","safety":{"maxMemoryMb":2},"steps":[{"type":"call","command":"world/act","value":1},{"type":"pause","event":"go"}]}`, runtime.StartOptions{})
+	if res.Status != sentinels.StatusFailed || res.Reason != runs.ReasonMemory || res.Step != "1" {
+		t.Errorf("%s, reason %q, at step %q; want failed by the limit at step 1", res.Status, res.Reason, res.Step)
+	}
+	if info, err := rt.Status(res.Run); err != nil || info.Step != "1" {
+		t.Errorf("the status names step %q, error %v", info.Step, err)
+	}
+}

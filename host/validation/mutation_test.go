@@ -180,7 +180,7 @@ func (stubExecutions) EndRun(context.Context, sentinels.RunID) error { return ni
 func (stubExecutions) Interrupted(context.Context, sentinels.RunID) ([]runtime.InterruptedExecution, error) {
 	return nil, nil
 }
-func (stubExecutions) Memory(sentinels.RunID) int64 { return 0 }
+func (stubExecutions) Memory(sentinels.RunID) (int64, string) { return 0, "" }
 
 type stubContexts struct{}
 

@@ -224,8 +224,9 @@ type Executions interface {
 	// the process that had started them died; their trees are ended when it
 	// returns. The calls that started them are in doubt.
 	Interrupted(ctx context.Context, run sentinels.RunID) ([]InterruptedExecution, error)
-	// Memory returns the resident bytes of the run's process trees.
-	Memory(run sentinels.RunID) int64
+	// Memory returns the resident bytes of the run's process trees, and the execution
+	// path of the step that started the largest one.
+	Memory(run sentinels.RunID) (bytes int64, largest string)
 }
 
 // A FileWatch is a watch of a file that grows. Request is clause A6.5 of sdk/ABI.md.

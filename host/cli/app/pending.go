@@ -124,6 +124,14 @@ func (a *App) ResumeLine(run string) string {
 	return fmt.Sprintf("sentinel run%s --resume %s", a.SameStore(), output.Quote(run))
 }
 
+// LimitOf returns the limit that ended a run, "" for none. Runs that failed or timed out have no other reason.
+func LimitOf(r runtime.RunInfo) string {
+	if r.Status == sentinels.StatusFailed || r.Status == sentinels.StatusTimedOut {
+		return r.Reason
+	}
+	return ""
+}
+
 // ExtensionFlag returns the flag that extends a limit.
 func ExtensionFlag(limit string) string {
 	switch limit {

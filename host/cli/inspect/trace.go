@@ -126,10 +126,10 @@ const (
 )
 
 // endedBy is what ended the steps and calls of a run that were under way at its end: the limit that the
-// run reached, else an interruption. Runs that failed or timed out have no other reason.
+// run reached, else an interruption.
 func endedBy(r runtime.RunInfo) termtext.Text {
-	if r.Reason != "" && (r.Status == sentinels.StatusFailed || r.Status == sentinels.StatusTimedOut) {
-		return termtext.Sprintf("ended by %s", r.Reason)
+	if limit := app.LimitOf(r); limit != "" {
+		return termtext.Sprintf("ended by %s", limit)
 	}
 	return "interrupted"
 }

@@ -280,7 +280,7 @@ func (v *outputView) attempt(ctx context.Context, key attemptKey, s *trace.Step,
 		if err := v.heading(key, s); err != nil {
 			return err
 		}
-		if err := v.copy(ctx, e); err != nil {
+		if err := v.copy(ctx, e, s != nil && !s.Ended); err != nil {
 			return err
 		}
 	}
@@ -307,8 +307,8 @@ func (v *outputView) heading(key attemptKey, s *trace.Step) error {
 	return v.app.Out.Printf("%s\n", v.app.PaintOut.Strong(head))
 }
 
-// copy writes the output of an execution.
-func (v *outputView) copy(ctx context.Context, e printed) error {
+// copy writes the output of an execution. If its step is open, what has ended the run has ended it too.
+func (v *outputView) copy(ctx context.Context, e printed, open bool) error {
 	from, err := v.session.Output(ctx, client.OutputOptions{
 		Run: v.run.ID, Step: e.Step, Execution: e.ExecutionID, Stream: v.want.stream, Tail: v.want.tail, Times: v.want.times, Follow: v.want.follow,
 	})
@@ -363,6 +363,8 @@ func (v *outputView) copy(ctx context.Context, e printed) error {
 		return v.line("[the host ended while it ran: its exit is not known]")
 	case e.TimedOut:
 		return v.line("[ended at its time limit]")
+	case e.Signal != "" && open && app.LimitOf(v.run) != "":
+		return v.line(termtext.Sprintf("[ended by %s]", app.LimitOf(v.run)))
 	case e.Signal != "":
 		return v.line(termtext.Sprintf("[ended by %s]", e.Signal))
 	case e.ExitCode != nil && *e.ExitCode != 0:

@@ -241,25 +241,33 @@ func (m *Manager) endAll(ctx context.Context, run sentinels.RunID, pick func(*ex
 func (m *Manager) treeFile(id string) string { return filepath.Join(m.opt.Dir, id+".tree") }
 
 // Memory returns the resident bytes of the run's live process trees, 0 where
-// the system does not say.
-func (m *Manager) Memory(run sentinels.RunID) int64 {
+// the system does not say, and the execution path of the step that started the largest one.
+func (m *Manager) Memory(run sentinels.RunID) (bytes int64, largest string) {
 	m.mu.Lock()
 	if m.live[run] == 0 {
 		m.mu.Unlock()
-		return 0 // asked every second for every run
+		return 0, "" // asked every second for every run
 	}
 	list := m.snapshot(func(e *execution) bool { return e.run == run })
 	m.mu.Unlock()
 	var roots []int
+	var paths []string
 	for _, e := range list {
 		if pid := e.root(); pid != 0 {
-			roots = append(roots, pid)
+			roots, paths = append(roots, pid), append(paths, e.record().Path)
 		}
 	}
 	if len(roots) == 0 {
-		return 0
+		return 0, ""
 	}
-	return memoryOf(roots)
+	var most int64
+	for i, tree := range memoryOf(roots) {
+		bytes += tree
+		if tree > most {
+			most, largest = tree, paths[i]
+		}
+	}
+	return bytes, largest
 }
 
 // RunOf returns the run whose live execution has one of these processes as its root, "" if

@@ -200,16 +200,16 @@ func reap(pid int) {
 	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil) // not a child of this process
 }
 
-// memoryOf returns the resident bytes of all processes below the roots.
-func memoryOf(roots []int) int64 {
+// memoryOf returns the resident bytes of all processes below each of the roots.
+func memoryOf(roots []int) []int64 {
 	table := processTable()
-	var total int64
-	for _, root := range roots {
+	trees := make([]int64, len(roots))
+	for i, root := range roots {
 		for _, p := range below(table, root) {
-			total += p.Pages * int64(os.Getpagesize())
+			trees[i] += p.Pages * int64(os.Getpagesize())
 		}
 	}
-	return total
+	return trees
 }
 
 func becomeSubreaper() error { return supervise.BecomeSubreaper() }

@@ -138,16 +138,20 @@ func TestTreeEndsWithItsRoot(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("run, subreaper %v", sub), func(t *testing.T) {
 			b := newBench(t, opt)
-			id := b.do("code/shell/execute", params{"command": sprawl + "echo ready; wait", "wait": false}).ExecutionID
-			b.do("code/shell/watch", params{"executionId": id, "until": "match"})
-			if mem := b.m.Memory("run-1"); mem < 1<<20 {
-				t.Errorf("memory is %d", mem)
+			b.do("code/shell/execute", params{"command": "exec sleep 600", "wait": false})
+			o, err := b.call(t.Context(), "code/shell/execute", command.Call{By: command.ByStep, Run: "run-1", Path: "2", Key: "k"}, params{"command": sprawl + "echo ready; wait", "wait": false})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.do("code/shell/watch", params{"executionId": o.ExecutionID, "until": "match"})
+			if mem, largest := b.m.Memory("run-1"); mem < 1<<20 || largest != "2" {
+				t.Errorf("memory is %d, most of it of step %q", mem, largest)
 			}
 			if err := b.m.EndRun(t.Context(), "run-1"); err != nil {
 				t.Error(err)
 			}
 			checkGone(t, b.dir)
-			if mem := b.m.Memory("run-1"); mem != 0 {
+			if mem, _ := b.m.Memory("run-1"); mem != 0 {
 				t.Errorf("memory is still %d", mem)
 			}
 		})

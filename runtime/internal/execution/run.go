@@ -258,6 +258,8 @@ func (r *liveRun) endOf(err error) *journal.RunEndBody {
 		end.Step = undecided.Step
 	case ended != nil && ended.Err != nil:
 		end.Step = ended.Step
+	case limit != nil && limit.Step != "":
+		end.Step = limit.Step
 	case end.Status != sentinels.StatusCompleted:
 		r.mu.Lock()
 		end.Step = r.folded.FailedStep

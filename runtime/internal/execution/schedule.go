@@ -165,7 +165,7 @@ func (ex *Executor) MemoryUsers() []health.MemoryUser {
 
 // MemoryUse implements [health.MemoryUser].
 func (r *liveRun) MemoryUse() (used, limit int64) {
-	if used = r.ex.svc.Executions.Memory(r.id); used > 0 {
+	if used, _ = r.ex.svc.Executions.Memory(r.id); used > 0 {
 		used += r.runScope().Size()
 	}
 	return used, r.MemoryLimit()
@@ -173,7 +173,8 @@ func (r *liveRun) MemoryUse() (used, limit int64) {
 
 // ExceedMemory implements [health.MemoryUser].
 func (r *liveRun) ExceedMemory(text string) {
-	r.cancel(&step.LimitError{Limit: run.ReasonMemory, Text: text, Hint: r.MemoryHint("limits.memory")})
+	_, largest := r.ex.svc.Executions.Memory(r.id)
+	r.cancel(&step.LimitError{Limit: run.ReasonMemory, Text: text, Hint: r.MemoryHint("limits.memory"), Step: sentinels.PathAddress(largest)})
 }
 
 // MemoryLimit implements [step.Schedule].

@@ -27,6 +27,7 @@ type LimitError struct {
 	Limit string // the limit's name as in the definition: maxIterations, timeoutMs, budget.costUsd
 	Text  string
 	Hint  string // what to do about it, may be empty
+	Step  string // address of the step that used most of it, may be empty
 }
 
 func (e *LimitError) Error() string { return e.Text }
