@@ -319,18 +319,20 @@ func TestAgentsDoNotAnswerForDoubt(t *testing.T) {
 }
 
 // TestApprovalIsOfWhatWasThere: an approval does not count for a sentinel that an agent changes while the
-// question waits, whether a step of the run names it, a child of the run does, or a command starts it. What
+// question waits, whether a step of the run names it, a child of the run does, or a command starts or retries it. What
 // the run made itself, and what was changed before, is executed.
 func TestApprovalIsOfWhatWasThere(t *testing.T) {
 	ws := t.TempDir()
 	h := open(t, host.Options{Workspace: ws})
 	must(t, h, "sentinel/create", `{"definition": {"id": "c", "name": "c", "steps": [{"type": "shell", "command": "echo reviewed > out"}]}}`, nil)
 	must(t, h, "sentinel/create", `{"definition": {"id": "mid", "name": "mid", "steps": [{"type": "sentinel", "definition": {"$ref": "c"}}]}}`, nil)
+	must(t, h, "sentinel/run", `{"sentinelId": "c"}`, nil) // what is retried
 	for name, step := range map[string]string{
 		"by reference":        `{"type": "sentinel", "definition": {"$ref": "c"}}`,
 		"by a child":          `{"type": "sentinel", "definition": {"$ref": "mid"}}`,
 		"by a command":        `{"command": "sentinel/run", "params": {"sentinelId": "c"}}`,
 		"by a detached start": `{"command": "sentinel/start", "params": {"sentinelId": "c"}}`,
+		"by a retry":          `{"command": "sentinel/retry", "params": {"sentinelId": "c", "withRevision": "latest"}}`,
 	} {
 		for _, during := range []bool{true, false} {
 			edit := func() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sentinel-runtime/sentinel/runtime/internal/execution/step"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/failure"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/history"
 	"github.com/sentinel-runtime/sentinel/runtime/internal/journal"
@@ -48,6 +49,9 @@ func (ex *Executor) Fork(ctx context.Context, id sentinels.RunID, opt run.ForkOp
 	start := startOptions{StartOptions: run.StartOptions{
 		Workspace: cmp.Or(opt.Workspace, p.begin.Workspace), Event: p.begin.Event, Key: opt.Key, Revision: next.revision, Pinned: pinned, OnInterrupt: p.begin.Interrupt, As: cmp.Or(opt.As, next.maker, p.begin.As),
 	}, lenient: true, fork: &journal.Fork{Run: id, By: opt.By}}
+	if caller := step.CallerOf(ctx); caller != nil {
+		start.caller, _ = ex.caller(caller) // none of another engine
+	}
 	if err := ex.workspaceIsThere(start.Workspace, id, "name another folder with --workspace DIR"); err != nil {
 		return "", err
 	}
