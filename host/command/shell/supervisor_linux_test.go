@@ -64,7 +64,7 @@ func TestNamespaceIsLeftToTheKernel(t *testing.T) {
 	if err != nil {
 		t.Skip("this machine has no namespaces: ", err)
 	}
-	held := join(t, tree.p.pid)
+	held := join(t, tree)
 	defer func() { _ = held.Wait() }() // it was killed
 	if code, signal, err := tree.End(); code != 128+int(syscall.SIGKILL) || signal != "killed" || err != nil {
 		t.Errorf("%d %q %v", code, signal, err)
@@ -81,14 +81,14 @@ func TestNamespaceIsLeftToTheKernel(t *testing.T) {
 	}
 }
 
-// join starts a child of this process in the PID namespace of another.
-func join(t *testing.T, pid int) *exec.Cmd {
+// join starts a child of this process in the PID namespace of a tree. It ends the tree if that is not permitted.
+func join(t *testing.T, tree *Tree) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/bin/sleep", "600")
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // it ends with this goroutine
-		fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open("/proc/"+strconv.Itoa(tree.p.pid)+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err == nil {
 			defer unix.Close(fd)
 			err = unix.Setns(fd, unix.CLONE_NEWPID)
@@ -98,12 +98,18 @@ func join(t *testing.T, pid int) *exec.Cmd {
 		}
 		started <- err
 	}()
-	if err := <-started; errors.Is(err, os.ErrPermission) {
-		t.Skip("only the superuser joins a namespace: ", err)
-	} else if err != nil {
+	err := <-started
+	if err == nil {
+		return cmd
+	}
+	if _, _, err := tree.End(); err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(err, os.ErrPermission) {
 		t.Fatal(err)
 	}
-	return cmd
+	t.Skip("only the superuser joins a namespace: ", err)
+	return nil
 }
 
 // The caller of a confined program that is stopped has its answer before what is done behind the program has ended, and the
