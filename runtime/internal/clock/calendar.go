@@ -25,6 +25,8 @@ import (
 // All methods are safe for concurrent use.
 type Calendar struct {
 	wall func() time.Time
+	// When both clocks were compared last, by each of them; used by Watch.
+	mark, seen time.Time
 
 	mu     sync.Mutex
 	timers map[*Timer]struct{}
@@ -51,10 +53,13 @@ func NewCalendar(now func() time.Time) *Calendar {
 	if now == nil {
 		now = time.Now
 	}
-	return &Calendar{
+	c := &Calendar{
 		wall:   func() time.Time { return now().Round(0) }, // without the monotonic reading, which hides a jump
 		timers: map[*Timer]struct{}{},
 	}
+	// Timers may be set before Watch begins: a jump between is one for them.
+	c.mark, c.seen = time.Now(), c.Now()
+	return c
 }
 
 // Now returns the time of the wall clock.
@@ -128,19 +133,18 @@ func (c *Calendar) WaitFor(ctx context.Context, due time.Time) error {
 	return c.wait(ctx, due, c.After)
 }
 
-// Watch compares the clocks until ctx ends.
+// Watch compares the clocks, the first time with what they were when the calendar was made, until ctx ends. It is called once.
 func (c *Calendar) Watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(calendarInterval)
 	defer tick.Stop()
-	mark, wall := time.Now(), c.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		jump := c.Now().Sub(wall) - time.Since(mark)
-		mark, wall = time.Now(), c.Now()
+		jump := c.Now().Sub(c.seen) - time.Since(c.mark)
+		c.mark, c.seen = time.Now(), c.Now()
 		if jump.Abs() > calendarDrift {
 			log.Warn("the wall clock jumped: it was set, or the machine slept", "by", jump.Round(time.Millisecond))
 			c.jumped(jump)

@@ -90,3 +90,21 @@ func TestCalendarEndsWithContext(t *testing.T) {
 		}
 	})
 }
+
+// TestCalendarSeesJumpsBeforeItsWatch: a clock that jumps behind the first timer and before the watch begins is one that jumped.
+func TestCalendarSeesJumpsBeforeItsWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wall := &wallClock{}
+		cal := NewCalendar(wall.now)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		begin, done := time.Now(), make(chan error)
+		go func() { done <- cal.WaitFor(ctx, cal.Now().Add(2*time.Hour)) }()
+		synctest.Wait()
+		wall.jump(3 * time.Hour)
+		go cal.Watch(ctx, slog.New(slog.DiscardHandler))
+		if err := <-done; err != nil || time.Since(begin) > calendarInterval {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+	})
+}
