@@ -195,6 +195,7 @@ var layers = []layer{
 	{"host/internal/obeyed", []string{"host/internal/trash"}, []string{"golang.org/x/sys"}},
 	{"host/internal/reffile", []string{"host/internal/rootfs", "sentinels"}, nil},
 	{"host/internal/pipes", nil, []string{"golang.org/x/sys"}},
+	{"host/internal/namespacetest", nil, []string{"golang.org/x/sys"}},                                                       // of tests alone
 	{"host/internal/peer", []string{"host/command/shell/supervise", "host/internal/endpoint"}, []string{"golang.org/x/sys"}}, // it reads the table of processes as that does
 	{"host/internal/trash", []string{textCut}, []string{"golang.org/x/sys"}},
 	{"host/control", []string{"host/internal/httpproblem", "host/internal/peer", "sdk/abi", "sentinels"}, []string{"golang.org/x/sys"}},

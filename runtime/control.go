@@ -177,8 +177,8 @@ func (rt *Runtime) AgentChanges(id sentinels.RunID) (string, error) { return rt.
 
 // GivenInputs returns the inputs of a run, of those above it and of others of their tree that an agent or a model gave, its own
 // first, those of a run in the order of their names and then its events of agents and models: a person who decides about the
-// run decides about what those above it do next. With more than 64 KiB of names and values in the run or one above it, no approval is asked for: the
-// step fails with limit. Of the events that steps have waited for, that much is kept of each run, the newest.
+// run decides about what those above it do next. With more than 64 KiB of names and values in the run
+// or one above it, no approval is asked for: the step fails with limit. Of the events that steps have waited for, that much is kept of each run, the newest.
 func (rt *Runtime) GivenInputs(id sentinels.RunID) ([]GivenInput, error) {
 	return rt.exec.GivenInputs(id)
 }

@@ -20,7 +20,7 @@ type index struct {
 	ids     []string // of the chunks that it was read from
 }
 
-// A root is the folder of the workspace itself, which is no node.
+// A root is the folder of the workspace itself, for which there is no node.
 type root struct {
 	Inode   uint64 `json:"inode,omitempty"`
 	Mounted bool   `json:"mounted,omitempty"` // it is the top of what was mounted there

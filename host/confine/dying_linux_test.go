@@ -3,15 +3,9 @@ package confine_test
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strconv"
 	"testing"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/sentinel-runtime/sentinel/host/internal/namespacetest"
 )
 
 // A command whose processes the kernel takes long to end has its result before, and the next one begins behind their end. The
@@ -26,13 +20,8 @@ func TestResultBeforeTheKernelIsDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	for {
-		if _, err := os.Stat(filepath.Join(c.Root, "begun")); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	held := join(t, launcherOf(t, c))
+	awaitBegun(c)
+	held := namespacetest.Join(t, launcherOf(t, c), p.Stop)
 	p.Stop()
 	if result, err := p.Wait(); err != nil || result.Limit != "" || string(result.Output) != "out\n" || result.ExitCode == 0 {
 		t.Errorf("%v %s", err, describe(result))
@@ -46,32 +35,4 @@ func TestResultBeforeTheKernelIsDone(t *testing.T) {
 	if result, err := r.Run(t.Context(), command(t, "true")); err != nil || result.ExitCode != 0 {
 		t.Errorf("%v %s", err, describe(result))
 	}
-}
-
-// join starts a child of this process in the PID namespace of another.
-func join(t *testing.T, pid int) *exec.Cmd {
-	t.Helper()
-	cmd := exec.Command("sleep", "600")
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread() // it ends with this goroutine
-		failed <- func() error {
-			fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			defer unix.Close(fd)
-			if err := unix.Setns(fd, unix.CLONE_NEWPID); err != nil {
-				return err
-			}
-			return cmd.Start()
-		}()
-	}()
-	if err := <-failed; err != nil {
-		if errors.Is(err, os.ErrPermission) {
-			t.Skip("only the superuser joins a namespace: ", err)
-		}
-		t.Fatal(err)
-	}
-	return cmd
 }

@@ -72,6 +72,16 @@ func helper(t testing.TB, name, arguments string) confine.Command {
 	return c
 }
 
+// awaitBegun returns when a command has made the file begun.
+func awaitBegun(c confine.Command) {
+	for {
+		if _, err := os.Stat(filepath.Join(c.Root, "begun")); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // calls makes system calls that the filter refuses and prints those that are not.
 func calls() {
 	text := uintptr(unsafe.Pointer(&[]byte("helper-x\x00")[0]))

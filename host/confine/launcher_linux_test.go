@@ -54,12 +54,7 @@ func TestLauncherIsEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	for {
-		if _, err := os.Stat(filepath.Join(c.Root, "begun")); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	awaitBegun(c)
 	// From outside, as the kernel does when memory is used up.
 	if err := syscall.Kill(launcherOf(t, c), syscall.SIGKILL); err != nil {
 		t.Fatal(err)

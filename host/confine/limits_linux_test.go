@@ -67,12 +67,7 @@ func takeBeside(t *testing.T, c confine.Command) {
 		t.Fatal(err)
 	}
 	defer p.Stop()
-	for {
-		if _, err := os.Stat(filepath.Join(c.Root, "begun")); err == nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	awaitBegun(c)
 	memory, err := unix.MemfdCreate("of another", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)

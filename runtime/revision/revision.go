@@ -20,7 +20,7 @@ type Stored struct {
 	By         string          `json:"by,omitempty"`      // who made the revision
 	Note       string          `json:"note,omitempty"`    // why, in the words of the author
 	Deleted    bool            `json:"deleted,omitempty"` // a tombstone: this revision has no definition
-	Within     []string        `json:"within,omitzero"`   // commands that its runs may call, see [SaveOptions]; nil is no bound. Of a tombstone: that of its author
+	Within     []string        `json:"within,omitzero"`   // commands that its runs may call, see [SaveOptions]; nil means no bound. Of a tombstone: that of its author
 	Maker      string          `json:"maker,omitempty"`   // agent whose bound Within is, also where others have edited its definition
 	Hops       int             `json:"hops,omitempty"`    // length of the chain of the run that made the revision; 0 is none
 	Path       []string        `json:"path,omitempty"`    // the sentinels of that chain

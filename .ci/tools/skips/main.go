@@ -16,7 +16,7 @@ import (
 // place is what the testing package writes before the text of a test.
 var place = regexp.MustCompile(`^\s*[\w.-]+\.go:\d+: `)
 
-// lastLines is how many lines of a package are shown, less one.
+// lastLines is how many lines of a package are shown at most.
 const lastLines = 30
 
 type event struct{ Action, Package, Test, Output string }
@@ -35,7 +35,8 @@ func main() {
 		if e.Test == "" {
 			switch p := e.Package; {
 			case e.Action == "output":
-				printed[p] = append(printed[p], e.Output)[max(0, len(printed[p])-lastLines):]
+				lines := append(printed[p], e.Output)
+				printed[p] = lines[max(0, len(lines)-lastLines):]
 			case e.Action == "fail" && !failed[p]:
 				fmt.Printf("=== %s failed, and none of its tests\n%s", p, strings.Join(printed[p], ""))
 			}

@@ -40,7 +40,7 @@ func (r *repository) add(ctx context.Context, in request, out *Result) error {
 		return err
 	}
 	if added := slices.DeleteFunc(after, func(name string) bool { return slices.Contains(before, name) }); len(added) > 0 { // it was made meanwhile
-		if _, err := r.must(ctx, append([]string{"reset", "--quiet", "--"}, literal(added)...)...); err != nil {
+		if _, err := r.must(ctx, append([]string{"reset", "--quiet", "--"}, gitsource.Literal(added)...)...); err != nil {
 			return err
 		}
 		return refuse(fmt.Sprintf("add would stage %q, which models do not see", added[0]), "a person can")
@@ -156,14 +156,6 @@ func (r *repository) names(ctx context.Context, args ...string) ([]string, error
 	return strings.FieldsFunc(a.Out, func(c rune) bool { return c == 0 }), nil
 }
 
-// literal returns names, relative to the top of the work tree, as paths of git.
-func literal(names []string) (paths []string) {
-	for _, name := range names {
-		paths = append(paths, ":(top,literal)"+name)
-	}
-	return paths
-}
-
 // commitsNoHidden returns the error of a commit with files that the caller does not see: who reads the commit, such as a
 // remote or a shell without a sight of these files, would have them.
 func (r *repository) commitsNoHidden(ctx context.Context, in request, head string) error {
@@ -220,7 +212,7 @@ func (r *repository) unknownAt(ctx context.Context, names []string) (list []stri
 		}
 	}
 	for part := range slices.Chunk(at, gitsource.MostPaths) {
-		found, err := r.names(ctx, append([]string{"ls-files", "-z", "--full-name", "--others", "--"}, literal(part)...)...)
+		found, err := r.names(ctx, append([]string{"ls-files", "-z", "--full-name", "--others", "--"}, gitsource.Literal(part)...)...)
 		if err != nil {
 			return nil, err
 		}

@@ -2,19 +2,15 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sentinel-runtime/sentinel/host/command"
+	"github.com/sentinel-runtime/sentinel/host/internal/namespacetest"
 )
 
 // Supervisors that many executions at once needed serve the next ones, and end when none come.
@@ -64,7 +60,11 @@ func TestNamespaceIsLeftToTheKernel(t *testing.T) {
 	if err != nil {
 		t.Skip("this machine has no namespaces: ", err)
 	}
-	held := join(t, tree)
+	held := namespacetest.Join(t, tree.p.pid, func() {
+		if _, _, err := tree.End(); err != nil {
+			t.Error(err)
+		}
+	})
 	defer func() { _ = held.Wait() }() // it was killed
 	if code, signal, err := tree.End(); code != 128+int(syscall.SIGKILL) || signal != "killed" || err != nil {
 		t.Errorf("%d %q %v", code, signal, err)
@@ -79,37 +79,6 @@ func TestNamespaceIsLeftToTheKernel(t *testing.T) {
 	if _, err := os.Stat(tree.file); err == nil {
 		t.Error("the file of the tree is left")
 	}
-}
-
-// join starts a child of this process in the PID namespace of a tree. It ends the tree if that is not permitted.
-func join(t *testing.T, tree *Tree) *exec.Cmd {
-	t.Helper()
-	cmd := exec.Command("/bin/sleep", "600")
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // it ends with this goroutine
-		fd, err := unix.Open("/proc/"+strconv.Itoa(tree.p.pid)+"/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err == nil {
-			defer unix.Close(fd)
-			err = unix.Setns(fd, unix.CLONE_NEWPID)
-		}
-		if err == nil {
-			err = cmd.Start()
-		}
-		started <- err
-	}()
-	err := <-started
-	if err == nil {
-		return cmd
-	}
-	if _, _, err := tree.End(); err != nil {
-		t.Error(err)
-	}
-	if !errors.Is(err, os.ErrPermission) {
-		t.Fatal(err)
-	}
-	t.Skip("only the superuser joins a namespace: ", err)
-	return nil
 }
 
 // The caller of a confined program that is stopped has its answer before what is done behind the program has ended, and the

@@ -2,6 +2,7 @@ package gitsource
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,9 +76,7 @@ func (u Unseen) withKeys(ctx context.Context, side string, names map[string]bool
 	if len(names) > MostPaths {
 		args = append(args, ":(top)")
 	} else {
-		for name := range names {
-			args = append(args, ":(top,literal)"+name)
-		}
+		args = append(args, Literal(slices.Sorted(maps.Keys(names)))...)
 	}
 	a, err := u.Git(ctx, args...)
 	switch {
@@ -99,4 +98,12 @@ func (u Unseen) withKeys(ctx context.Context, side string, names map[string]bool
 		name, rest, more = strings.Cut(rest, "\x00")
 	}
 	return list, nil
+}
+
+// Literal returns names, relative to the top of the work tree, as paths of git.
+func Literal(names []string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, ":(top,literal)"+name)
+	}
+	return paths
 }

@@ -73,7 +73,8 @@ func (l *Log) Emit(ctx context.Context, e sentinels.Event) (sentinels.Event, err
 
 // Accept returns an event of a transaction with who is behind it, or why it may not be emitted, where
 // those of [Options.Own] may be: its name is refused, or, as the error limit, its chain has become too
-// long, the [Emission] of ctx cannot hold it, or it is the first one of that and beyond the rate. An accepted event counts for that emission.
+// long, the [Emission] of ctx cannot hold it, or it is the first one of that and beyond the rate. An accepted event
+// counts for that emission.
 func (l *Log) Accept(ctx context.Context, e sentinels.Event) (sentinels.Event, error) {
 	if sentinels.IsRunEvent(e.Name) {
 		return e, &abi.Error{Code: abi.BadFields, Permanent: true, Message: fmt.Sprintf("emit %q: a transaction emits no events of the form sentinel:ID:WORD, which have a log of their own", e.Name)}

@@ -25,7 +25,7 @@ type bucket struct {
 	reported time.Time // when reached was called last
 }
 
-// New returns a limiter that permits perMinute in a minute, burst of them at once; perMinute 0 or less is no bound. reached is
+// New returns a limiter that permits perMinute in a minute, burst of them at once; perMinute 0 or less means no bound. reached is
 // called with an agent that has reached the bound, at most once a minute for each.
 func New(perMinute, burst int, reached func(by string)) *Limiter {
 	return &Limiter{perMinute: perMinute, burst: max(burst, 1), reached: reached, by: map[string]*bucket{}}
